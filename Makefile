@@ -1,0 +1,47 @@
+# make demo: pack a real corpus.  make test: lint, types, tests, doctests.  make bench: the figures of docs/benchmarks.md.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# CI pins some dependencies (PIP_FLAGS="-c constraints-ci.txt"); a user's machine takes what pip finds.
+PIP_FLAGS ?=
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/.core
+	$(BIN)/brimful demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) brimful-demo
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "brimful needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -e '.[bench]'
+	@touch $@ $(VENV)/.core

@@ -1,0 +1,203 @@
+"""PackPlan: which lengths share a pack, how often, and how near to the optimum that is."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brimful.errors import BrimfulError, PlanError
+from brimful.lengths import IntArray, LengthHistogram, validate_capacity
+from brimful.lower_bounds import LowerBound, lower_bound
+from brimful.patterns import Patterns
+
+_FORMAT = "brimful-plan"
+_VERSION = 1
+_MAX_FILE_BYTES = 2**29
+
+
+@dataclass(frozen=True)
+class PackPlan:
+    """A plan: patterns with counts that cover a histogram exactly, no sequence more, none less.
+
+    A plan that exists is valid: covering, max_length and max_sequences are checked when it is made.
+
+    Args:
+        histogram: the sequences that it packs.
+        max_length: token slots in a pack, ≥ 1.
+        max_sequences: most sequences in a pack, or None for no limit.
+        algorithm: the name of what made it, from `brimful.planning.ALGORITHMS`.
+        patterns: which lengths share a pack, and how many packs look like that.
+        seconds: how long planning took; not part of the plan's value (ignored by ==).
+
+    Raises:
+        PlanError: a pack is too full, or the patterns do not cover the histogram.
+
+    Example:
+        >>> import brimful
+        >>> plan = brimful.plan([9, 2, 3, 7], max_length=10)
+        >>> list(plan.patterns)
+        [((7, 3), 1), ((9,), 1), ((2,), 1)]
+        >>> plan.packs, plan.lower_bound, plan.efficiency, plan.packing_factor
+        (3, 3, 0.7, 1.3333333333333333)
+    """
+
+    histogram: LengthHistogram
+    max_length: int
+    max_sequences: int | None
+    algorithm: str
+    patterns: Patterns
+    seconds: float = field(default=0.0, compare=False)
+
+    def __post_init__(self) -> None:
+        tokens, sequences = self.patterns.tokens(), self.patterns.sequences()
+        if len(tokens) and tokens.max() > self.max_length:
+            at = int(np.argmax(tokens > self.max_length))
+            raise PlanError(f"pattern {at} holds {tokens[at]} tokens, more than max_length {self.max_length}")
+        if self.max_sequences is not None and len(sequences) and sequences.max() > self.max_sequences:
+            at = int(np.argmax(sequences > self.max_sequences))
+            raise PlanError(
+                f"pattern {at} holds {sequences[at]} sequences, more than max_sequences {self.max_sequences}"
+            )
+        covered = self.patterns.histogram()
+        if covered != self.histogram:
+            raise PlanError(f"the patterns hold {covered}, which is not the histogram of the plan, {self.histogram}")
+
+    @property
+    def packs(self) -> int:
+        """How many packs the plan makes."""
+        return self.patterns.packs
+
+    @property
+    def efficiency(self) -> float:
+        """Real tokens per token slot, a fraction from 0 to 1 (1 when there is nothing to pack)."""
+        slots = self.packs * self.max_length
+        return self.histogram.n_tokens / slots if slots else 1.0
+
+    @property
+    def packing_factor(self) -> float:
+        """Sequences per pack, the mean; 0 when there is nothing to pack."""
+        return self.histogram.n_sequences / self.packs if self.packs else 0.0
+
+    @cached_property
+    def bound(self) -> LowerBound:
+        """The least number of packs that any plan needs for this histogram, with the argument that proves it."""
+        return lower_bound(self.histogram, self.max_length, self.max_sequences)
+
+    @property
+    def lower_bound(self) -> int:
+        """The proven least number of packs."""
+        return self.bound.packs
+
+    @property
+    def gap(self) -> float:
+        """How far above the proven bound the plan may be: (packs − bound) / bound."""
+        return (self.packs - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of the plan under their standard names, ready for JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "max_length": self.max_length,
+            "max_sequences": self.max_sequences,
+            "sequences": self.histogram.n_sequences,
+            "tokens": self.histogram.n_tokens,
+            "packs": self.packs,
+            "efficiency": self.efficiency,
+            "packing_factor": self.packing_factor,
+            "speedup_limit": self.histogram.speedup_limit(self.max_length),
+            "lower_bound": self.lower_bound,
+            "gap": self.gap,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain lists and numbers; `from_json` makes an equal plan of it."""
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "algorithm": self.algorithm,
+            "max_length": self.max_length,
+            "max_sequences": self.max_sequences,
+            "seconds": self.seconds,
+            "histogram": {name: getattr(self.histogram, name).tolist() for name in ("lengths", "counts")},
+            "patterns": {
+                name: getattr(self.patterns, name).tolist() for name in ("lengths", "copies", "offsets", "counts")
+            },
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> PackPlan:
+        """A plan from what `to_json` gave, trusting none of it: every promise of a plan is checked again.
+
+        Bounds and gap are not read but proven anew from the histogram.
+
+        Raises:
+            PlanError: what is missing, of a wrong type, out of range, or does not hold.
+        """
+        if not isinstance(value, dict) or value.get("format") != _FORMAT:
+            raise PlanError(f'a plan is a JSON object with "format": "{_FORMAT}"; this is something else')
+        if value.get("version") != _VERSION:
+            raise PlanError(f"plan version {value.get('version')!r} is not known here (only {_VERSION}); plan again")
+        algorithm, seconds, max_sequences = value.get("algorithm"), value.get("seconds"), value.get("max_sequences")
+        if not isinstance(algorithm, str) or not 1 <= len(algorithm) <= 100:
+            raise PlanError(f"the algorithm of a plan is a name, not {str(algorithm)[:100]!r}")
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+            raise PlanError(f"the seconds of a plan are a number from 0 up, not {seconds!r}")
+        try:
+            return cls(
+                LengthHistogram(*(_integers(value, "histogram", name) for name in ("lengths", "counts"))),
+                validate_capacity(value.get("max_length"), "max_length"),
+                None if max_sequences is None else validate_capacity(max_sequences, "max_sequences"),
+                algorithm,
+                Patterns(*(_integers(value, "patterns", name) for name in ("lengths", "copies", "offsets", "counts"))),
+                float(seconds),
+            )
+        except PlanError:
+            raise
+        except BrimfulError as fault:
+            raise PlanError(f"not a valid plan: {fault}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the plan as a JSON file; `load` reads it back equal."""
+        Path(path).write_text(json.dumps(self.to_json(), separators=(",", ":")) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> PackPlan:
+        """Read a plan file. It is untrusted input: bounded in size, no code in it can run, every promise is checked.
+
+        Raises:
+            PlanError: the file is too large, no JSON, or not a valid plan; names the file.
+            OSError: the file cannot be read.
+        """
+        path = Path(path)
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise PlanError(f"{path}: larger than {_MAX_FILE_BYTES >> 20} MiB; is this a plan?")
+        try:
+            value = json.loads(path.read_bytes())
+        except (ValueError, RecursionError) as fault:
+            raise PlanError(f"{path}: not a JSON file ({fault})") from None
+        try:
+            return cls.from_json(value)
+        except PlanError as fault:
+            raise PlanError(f"{path}: {fault}") from None
+
+    def __repr__(self) -> str:
+        return (
+            f"PackPlan({self.algorithm}, {self.histogram.n_sequences:,} sequences in {self.packs:,} packs of "
+            f"{self.max_length}, efficiency {self.efficiency:.2%}, at most {self.gap:.2%} above the optimum)"
+        )
+
+
+def _integers(value: dict[str, Any], group: str, name: str) -> IntArray:
+    """The list value[group][name] as int64, or a PlanError."""
+    part = value.get(group)
+    items = part.get(name) if isinstance(part, dict) else None
+    if not isinstance(items, list) or not all(type(item) is int and -(2**62) < item < 2**62 for item in items):
+        raise PlanError(f"{group}.{name} of a plan is a list of whole numbers below 2^62")
+    return np.array(items, np.int64)
