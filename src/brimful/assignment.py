@@ -154,10 +154,7 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
     histogram = LengthHistogram.from_lengths(array)
     if histogram != plan.histogram:
         raise PlanError(f"the plan is for {plan.histogram}, but the lengths are {histogram}; plan anew")
-    for name, number in (("seed", seed), ("epoch", epoch)):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-            raise LengthError(f"the {name} of an assignment is a whole number from 0 up, not {number!r}")
-    random = np.random.default_rng([seed, epoch])
+    random = np.random.default_rng([validate_seed(seed, "seed"), validate_seed(epoch, "epoch")])
 
     pattern_of_pack = np.repeat(np.arange(len(plan.patterns)), plan.patterns.counts)
     random.shuffle(pattern_of_pack)
@@ -166,6 +163,13 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
     sequence_ids = np.empty(len(array), np.int64)
     sequence_ids[_stable_argsort(slot_lengths)] = _shuffled_by_length(array, histogram, random)
     return PackAssignment(sequence_ids, pack_offsets)
+
+
+def validate_seed(number: Any, name: str) -> int:
+    """A whole number ≥ 0 as a Python int, or a LengthError."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+        raise LengthError(f"the {name} is a whole number from 0 up, not {number!r}")
+    return int(number)
 
 
 def _slots(plan: PackPlan, pattern_of_pack: IntArray) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:

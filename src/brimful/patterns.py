@@ -69,6 +69,12 @@ class Patterns:
             raise PlanError("patterns hold fewer than 2^62 tokens")
 
     @classmethod
+    def empty(cls) -> Patterns:
+        """No patterns at all."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, np.zeros(1, np.int64), nothing)
+
+    @classmethod
     def from_packs(cls, lengths: npt.NDArray[np.integer[Any]], pack_offsets: npt.NDArray[np.integer[Any]]) -> Patterns:
         """The patterns of packs that were filled sequence by sequence; equal packs become one pattern.
 

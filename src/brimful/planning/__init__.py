@@ -20,7 +20,7 @@ from brimful.planning.shortest_pack_first import spfhp
 from brimful.planning.unpacked import unpacked
 from brimful.plans import PackPlan
 
-__all__ = ["ALGORITHMS", "AUTO", "DATA_ORDER", "PackingProblem", "plan"]
+__all__ = ["ALGORITHMS", "AUTO", "DATA_ORDER", "PackingProblem", "plan", "resolve_algorithm"]
 
 ALGORITHMS: Mapping[str, Callable[[PackingProblem], Patterns]] = MappingProxyType(
     {"lpfhp": lpfhp, "spfhp": spfhp, "next_fit": next_fit, "none": unpacked}
@@ -32,6 +32,13 @@ DATA_ORDER = frozenset({"next_fit"})
 
 AUTO = "lpfhp"
 """What `algorithm="auto"` stands for."""
+
+
+def resolve_algorithm(name: str) -> str:
+    """The name of the algorithm that `name` stands for, or a PlanError that lists those there are."""
+    if name != "auto" and name not in ALGORITHMS:
+        raise PlanError(f"there is no algorithm {name!r}; there are auto, {', '.join(ALGORITHMS)}")
+    return AUTO if name == "auto" else name
 
 
 def plan(
@@ -71,9 +78,7 @@ def plan(
     max_length = validate_capacity(max_length, "max_length")
     if max_sequences is not None:
         max_sequences = validate_capacity(max_sequences, "max_sequences")
-    name = AUTO if algorithm == "auto" else algorithm
-    if name not in ALGORITHMS:
-        raise PlanError(f"there is no algorithm {algorithm!r}; there are auto, {', '.join(ALGORITHMS)}")
+    name = resolve_algorithm(algorithm)
     started = time.perf_counter()
     if isinstance(data, LengthHistogram):
         histogram, lengths = data, None

@@ -1,0 +1,101 @@
+"""Which columns are packed, kept as one value per sequence, or dropped: decided from the schema, never in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from brimful.errors import DataError
+from brimful.tables.batches import Source
+
+SEQ_LENGTHS = "seq_lengths"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The part that each column of an input plays.
+
+    Args:
+        packed: list columns whose items are concatenated; the first is the one with the tokens.
+        kept: columns collected into lists, one value per sequence of a pack.
+        dropped: columns left out, because the caller said so.
+    """
+
+    packed: tuple[str, ...]
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+
+
+def choose_columns(source: Source, tokens: str, keep: Collection[str], drop: Collection[str]) -> Columns:
+    """Give every column of the source its part.
+
+    Args:
+        source: what is to be packed.
+        tokens: the list column whose lists are the sequences, usually input_ids.
+        keep: columns to collect into lists, one value per sequence.
+        drop: columns to leave out.
+
+    Raises:
+        DataError: a column that there is not, one that has no part (with all such columns and what to do), tokens that
+            are no lists of whole numbers, or data that is packed already.
+    """
+    for name in (tokens, *keep, *drop):
+        source.require(name)
+    if clash := sorted({tokens} & {*keep, *drop} | set(keep) & set(drop)):
+        raise DataError(f"column {clash[0]!r} can only be one of: the tokens, kept, or dropped")
+    left = [field for field in source.schema if field.name not in {*keep, *drop}]
+    if SEQ_LENGTHS in {*(field.name for field in left), *keep}:
+        raise DataError(
+            f"{source.name}: packed already, for it has a column {SEQ_LENGTHS!r}; pack the unpacked data instead, "
+            "or drop that column to treat every row as one sequence"
+        )
+    kind = source.schema.field(tokens).type
+    if not is_list(kind) or not (pa.types.is_integer(kind.value_type) or pa.types.is_null(kind.value_type)):
+        hint = "; pack text with a text column and a tokenizer" if _is_text(kind) else ""
+        raise DataError(f"{source.name}: column {tokens!r} holds {kind}, not lists of token ids{hint}")
+    loose = [field for field in left if not is_list(field.type)]
+    if loose:
+        names = ", ".join(f"{field.name} ({field.type})" for field in loose)
+        raise DataError(
+            f"{source.name}: not a list, so it cannot be packed: {names}; keep such columns as one value per sequence "
+            "(keep_columns, --keep-columns) or drop them (drop_columns, --drop-columns)"
+        )
+    packed = (tokens, *(field.name for field in left if field.name != tokens))
+    return Columns(packed, tuple(keep), tuple(drop))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Is this a list type of any layout?"""
+    tests = (
+        pa.types.is_list,
+        pa.types.is_large_list,
+        pa.types.is_fixed_size_list,
+        pa.types.is_list_view,
+        pa.types.is_large_list_view,
+    )
+    return any(test(kind) for test in tests)
+
+
+def packed_schema(source: Source, columns: Columns) -> pa.Schema:
+    """The schema of the packed data: packed columns, kept columns as lists, and seq_lengths.
+
+    A list stays a list and a large_list a large_list; other layouts become lists.
+    """
+
+    def packed_type(kind: pa.DataType) -> pa.DataType:
+        large = pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind)
+        return pa.large_list(kind.value_type) if large else pa.list_(kind.value_type)
+
+    return pa.schema(
+        [
+            *(pa.field(name, packed_type(source.schema.field(name).type)) for name in columns.packed),
+            *(pa.field(name, pa.list_(source.schema.field(name).type)) for name in columns.kept),
+            pa.field(SEQ_LENGTHS, pa.list_(pa.int32())),
+        ]
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
