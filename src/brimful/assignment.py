@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,14 +155,17 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
     histogram = LengthHistogram.from_lengths(array)
     if histogram != plan.histogram:
         raise PlanError(f"the plan is for {plan.histogram}, but the lengths are {histogram}; plan anew")
-    random = np.random.default_rng([validate_seed(seed, "seed"), validate_seed(epoch, "epoch")])
-
-    pattern_of_pack = np.repeat(np.arange(len(plan.patterns)), plan.patterns.counts)
-    random.shuffle(pattern_of_pack)
-    pack_offsets, slot_lengths = _slots(plan, pattern_of_pack)
-    # Sequences by length, slots by length: the k-th of one goes into the k-th of the other.
-    sequence_ids = np.empty(len(array), np.int64)
-    sequence_ids[_stable_argsort(slot_lengths)] = _shuffled_by_length(array, histogram, random)
+    for_sequences, for_packs = np.random.default_rng(
+        [validate_seed(seed, "seed"), validate_seed(epoch, "epoch")]
+    ).spawn(2)
+    # Sequences by length, slots by length: the k-th of one goes into the k-th of the other. NumPy sorts and shuffles
+    # without holding the interpreter, so each has a thread.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        by_length = thread.submit(_shuffled_by_length, array, histogram, for_sequences)
+        pack_offsets, slot_lengths = _slots(plan, for_packs)
+        slots_by_length = _stable_argsort(slot_lengths)
+        sequence_ids = np.empty(len(array), np.int64)
+        sequence_ids[slots_by_length] = by_length.result()
     return PackAssignment(sequence_ids, pack_offsets)
 
 
@@ -172,9 +176,11 @@ def validate_seed(number: Any, name: str) -> int:
     return int(number)
 
 
-def _slots(plan: PackPlan, pattern_of_pack: IntArray) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
-    """(packs + 1,) where the slots of each pack start, and (sequences,) the length that each slot takes."""
+def _slots(plan: PackPlan, random: np.random.Generator) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
+    """Packs in random order: (packs + 1,) where the slots of each start, and (sequences,) what length each slot takes."""
     patterns = plan.patterns
+    pattern_of_pack = np.repeat(np.arange(len(patterns)), patterns.counts)
+    random.shuffle(pattern_of_pack)
     of_patterns = np.repeat(patterns.lengths.astype(np.min_scalar_type(plan.max_length)), patterns.copies)
     sizes = patterns.sequences()
     starts = np.cumsum(sizes) - sizes

@@ -65,9 +65,9 @@ class OpenPacks:
 
     def open(self, length: int, copies: int, count: int) -> None:
         """Start `count` packs, each with `copies` sequences of `length`."""
-        self._keep(self._max_length - copies * length, count, copies, self._add_run(_NO_RUN, length, copies))
+        self._keep(self._max_length - copies * length, count, copies, _NO_RUN, length, copies)
 
-    def fill(self, space: int, length: int, count: int, most_copies: int | None = None) -> int:
+    def fill(self, space: int, length: int, count: int, most_copies: int = 2**31) -> int:
         """Put up to `count` sequences of `length` into packs with `space` left, as many copies in each as fit.
 
         Only the group opened last is filled; the rest of it stays open.
@@ -77,15 +77,20 @@ class OpenPacks:
         """
         group = self._groups[space]
         packs, sequences, run = group[-1]
-        copies = min(space // length, self._max_sequences - sequences, count, most_copies or count)
-        filled = min(packs, count // copies)
+        copies = space // length
+        for limit in (self._max_sequences - sequences, count, most_copies):
+            if copies > limit:  # quicker than min() in the innermost step
+                copies = limit
+        filled = count // copies
         if filled < packs:
             group[-1] = (packs - filled, sequences, run)
-        elif len(group) > 1:
-            group.pop()
         else:
-            self._forget(space)
-        self._keep(space - copies * length, filled, sequences + copies, self._add_run(run, length, copies))
+            filled = packs
+            if len(group) > 1:
+                group.pop()
+            else:
+                self._forget(space)
+        self._keep(space - copies * length, filled, sequences + copies, run, length, copies)
         return filled * copies
 
     def patterns(self) -> Patterns:
@@ -119,17 +124,15 @@ class OpenPacks:
             np.array(self._closed_counts, np.int64),
         )
 
-    def _add_run(self, before: int, length: int, copies: int) -> int:
+    def _keep(self, space: int, packs: int, sequences: int, before: int, length: int, copies: int) -> None:
+        """Add a run to these packs and keep them open, or close them if nothing more can go in."""
         if before != _NO_RUN and self._run_lengths[before] == length:
             copies += self._run_copies[before]
             before = self._run_before[before]
+        run = len(self._run_before)
         self._run_lengths.append(length)
         self._run_copies.append(copies)
         self._run_before.append(before)
-        return len(self._run_before) - 1
-
-    def _keep(self, space: int, packs: int, sequences: int, run: int) -> None:
-        """Keep these packs open, or close them if nothing more can go in."""
         if space == 0 or sequences == self._max_sequences:
             self._closed_runs.append(run)
             self._closed_counts.append(packs)

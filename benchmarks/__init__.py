@@ -1,0 +1,1 @@
+"""Measured claims: brimful beside its peers, in one process, as ratios. Run with `make bench`."""
