@@ -191,7 +191,7 @@ class ShardWriter:
             (self._folder / f"{number}.partial").rename(self._folder / name)
             self.finished.append(Shard(name, rows, tokens))
         if self._format == "arrow":
-            state = {
+            state: dict[str, object] = {
                 "_data_files": [{"filename": shard.path} for shard in self.finished],
                 "_fingerprint": uuid.uuid4().hex[:16],
                 "_format_columns": None,
