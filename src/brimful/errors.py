@@ -4,6 +4,8 @@ All of them are `BrimfulError`, so that a program can catch what a user can mend
 the command line prints them as one line and exits with 2.
 """
 
+from __future__ import annotations
+
 
 class BrimfulError(ValueError):
     """Something that the caller can mend: the message says how."""
@@ -27,3 +29,18 @@ class DataError(BrimfulError):
 
 class OutputError(BrimfulError):
     """The output cannot be written where it was asked for."""
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A value as it stands in a message: its repr on one line, cut off where it would fill the screen.
+
+    Example:
+        >>> shown("x" * 1000, most=8), shown(10**5000)
+        ("'xxxxxxx…", 'an int too long to show')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out a number of thousands of digits
+        return f"an {type(value).__name__} too long to show"
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[:most] + "…"

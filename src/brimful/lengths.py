@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import operator
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from brimful.errors import CapacityError, LengthError
+from brimful.errors import CapacityError, LengthError, shown
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Lengths: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
@@ -119,20 +120,25 @@ class LengthHistogram:
     def _from_rows(cls, path: Path, rows: Any) -> Self:
         header: list[str] = next(rows, [])
         if [name.strip() for name in header] != ["length", "count"]:
-            raise LengthError(f"{path}:1: a histogram starts with the header length,count, not {','.join(header)!r}")
+            raise LengthError(
+                f"{path}:1: a histogram starts with the header length,count, not {shown(','.join(header))}"
+            )
         counts: dict[int, int] = {}
+        tokens = 0
         for row in rows:
             where = f"{path}:{rows.line_num}"
             if not row:
                 continue
-            try:
-                length, count = (int(field) for field in row)
-            except ValueError:
-                raise LengthError(f"{where}: a row is two whole numbers, length,count, not {','.join(row)!r}") from None
+            fields = [field.strip(" \t") for field in row]
+            # Plain digits only: int() would also read 1_000, +5, and the digits of other scripts.
+            if len(fields) != 2 or not all(re.fullmatch("-?[0-9]{1,40}", field) for field in fields):
+                raise LengthError(f"{where}: a row is two whole numbers, length,count, not {shown(','.join(row))}")
+            length, count = map(int, fields)
             if length < 1 or count < 1:
                 raise LengthError(f"{where}: length and count are at least 1, not {length},{count}")
-            if length * count >= MAX_TOKENS:
-                raise LengthError(f"{where}: {length} × {count} tokens are more than 2^62; check the row")
+            tokens += length * count
+            if tokens >= MAX_TOKENS:
+                raise LengthError(f"{where}: a histogram holds fewer than 2^62 tokens; check the counts up to here")
             if length in counts:
                 raise LengthError(f"{where}: length {length} stands twice; add up its counts in one row")
             counts[length] = count
@@ -239,7 +245,7 @@ def validate_capacity(value: Any, name: str) -> int:
     except TypeError:
         number = None
     if number is None or not 1 <= number < 2**31:
-        raise LengthError(f"{name} is a whole number from 1 to {2**31 - 1}, not {value!r}")
+        raise LengthError(f"{name} is a whole number from 1 to {2**31 - 1}, not {shown(value)}")
     return number
 
 
@@ -258,24 +264,35 @@ def require_fit(histogram: LengthHistogram, max_length: int) -> None:
 
 def whole_numbers(values: Any, what: str) -> npt.NDArray[np.integer[Any]]:
     """A one-dimensional integer array of these values, or a LengthError that names the first which is none."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise LengthError(f"{what} are a flat list of whole numbers, not nested lists of different sizes") from None
-    if array.size == 0 and array.ndim == 1:
-        return np.zeros(0, np.int64)
+    if np.ma.is_masked(values) or getattr(values, "null_count", 0):
+        raise LengthError(f"{what} are whole numbers, but some are null or masked; fill them or leave them out")
+    if not hasattr(values, "__array__") and (isinstance(values, str | bytes) or not isinstance(values, Sequence)):
+        raise LengthError(f"{what} are a list or an array of whole numbers, not {shown(values)}")
+    if not hasattr(values, "__array__"):
+        return _from_items(list(values), what)
+    array = np.asarray(values)
     if array.ndim != 1:
         raise LengthError(f"{what} are a flat list of whole numbers, not an array of {array.ndim} dimensions")
-    # NumPy turns [True, 2] into [1, 2]; a list is therefore asked item by item.
-    items = values if isinstance(values, list | tuple) else array.tolist() if array.dtype.kind not in "iu" else ()
+    if array.dtype.kind not in "iu":
+        return _from_items(list(array) if array.dtype.kind in "mM" else array.tolist(), what)
+    if array.dtype == np.uint64:
+        if len(array) and array.max() >= 2**63:
+            at = int(np.argmax(array >= 2**63))
+            raise LengthError(f"{what} are below 2^63, but item {at} is {array[at]}")
+        return array.astype(np.int64)
+    return array
+
+
+def _from_items(items: list[Any], what: str) -> IntArray:
+    """Item by item: NumPy alone would take True for 1, and read 2^63 beside a small number as a fraction."""
     for index, item in enumerate(items):
-        if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
-            raise LengthError(f"{what} are whole numbers, but item {index} is {item!r} ({type(item).__name__})")
-    if array.dtype.kind == "i" or (array.dtype.kind == "u" and array.dtype.itemsize < 8):
-        return array
-    if int(array.max()) >= 2**63:
-        raise LengthError(f"{what} are below 2^63, but item {int(array.argmax())} is {array.max()}")
-    return array.astype(np.int64)
+        if isinstance(item, list | tuple | np.ndarray):
+            raise LengthError(f"{what} are a flat list of whole numbers, but item {index} is {shown(item)}")
+        if isinstance(item, bool | np.timedelta64) or not isinstance(item, int | np.integer):
+            raise LengthError(f"{what} are whole numbers, but item {index} is {shown(item)} ({type(item).__name__})")
+        if not -(2**63) <= item < 2**63:
+            raise LengthError(f"{what} are below 2^63, but item {index} is {shown(item)}")
+    return np.array(items, np.int64)
 
 
 def require_positive(array: npt.NDArray[np.integer[Any]], what: str) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from brimful.errors import PlanError
+from brimful.errors import PlanError, shown
 from brimful.lengths import LengthHistogram, Lengths, require_fit, validate_capacity, validate_lengths
 from brimful.patterns import Patterns
 from brimful.planning.longest_pack_first import lpfhp
@@ -36,8 +36,8 @@ AUTO = "lpfhp"
 
 def resolve_algorithm(name: str) -> str:
     """The name of the algorithm that `name` stands for, or a PlanError that lists those there are."""
-    if name != "auto" and name not in ALGORITHMS:
-        raise PlanError(f"there is no algorithm {name!r}; there are auto, {', '.join(ALGORITHMS)}")
+    if not isinstance(name, str) or name not in {"auto", *ALGORITHMS}:
+        raise PlanError(f"there is no algorithm {shown(name)}; there are auto, {', '.join(ALGORITHMS)}")
     return AUTO if name == "auto" else name
 
 

@@ -1,0 +1,134 @@
+"""brimful analyze: how much is padding, what each way of packing would give, and the proven best."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, cast
+
+from rich.console import Console
+
+from brimful.cli import options, printing
+from brimful.cli.measuring import InputOptions, Measured, measure
+from brimful.lower_bounds import LowerBound, lower_bound
+from brimful.overflow import Overflow, OverflowPolicy
+from brimful.planning import AUTO
+from brimful.report.comparison import Method, best, compare, explain_bound, explain_gap, methods_table
+from brimful.report.figures import ledger_table
+from brimful.report.histogram import HistogramChart, summary
+
+_WORTHWHILE = 1.05
+
+
+def command(
+    max_length: options.MaxLength,
+    inputs: options.OptionalInputs = None,
+    histogram: options.Histogram = None,
+    max_sequences: options.MaxSequences = None,
+    overflow: options.OverflowKind = "error",
+    min_fragment: options.MinFragment = 1,
+    column: options.Column = None,
+    text_column: options.TextColumn = None,
+    tokenizer: options.Tokenizer = None,
+    json: options.Json = False,
+) -> Callable[[], int]:
+    """How much is padding, what each way of packing would give, and the proven best."""
+
+    def run() -> int:
+        policy = OverflowPolicy(cast(Overflow, overflow), max_length, min_fragment)
+        given = InputOptions(tuple(inputs or ()), histogram, column, text_column, tokenizer)
+        with printing.row_progress("reading lengths", None) as progress:
+            measured = measure(given, policy, progress)
+        with printing.status("planning") as now:
+            methods = compare(measured.histogram, measured.lengths, max_length, max_sequences, now)
+        bound = lower_bound(measured.histogram, max_length, max_sequences)
+        advice = next_command(given, policy, max_sequences, measured.beside, best(methods))
+        if json:
+            printing.print_json(_to_json(measured, methods, bound, max_length, max_sequences, advice))
+        else:
+            _print(printing.output(), measured, methods, bound, max_length, advice)
+        return 0
+
+    return run
+
+
+def next_command(
+    given: InputOptions, policy: OverflowPolicy, max_sequences: int | None, beside: tuple[str, ...], top: Method
+) -> str:
+    """The command that does with this input what was found to be best, ready to be typed."""
+    words = ["brimful", "plan" if given.histogram else "pack", *given.words()]
+    words += [word for name in beside for word in ("--keep-columns", name)]
+    words += ["--max-length", str(policy.max_length)]
+    if max_sequences is not None:
+        words += ["--max-sequences", str(max_sequences)]
+    if top.algorithm != AUTO:
+        words += ["--algorithm", top.algorithm]
+    if policy.kind != "error":
+        words += ["--overflow", policy.kind]
+    if policy.min_fragment > 1:
+        words += ["--min-fragment", str(policy.min_fragment)]
+    return shlex.join([*words, "-o", "plan.json" if given.histogram else "packed"])
+
+
+def _to_json(
+    measured: Measured,
+    methods: list[Method],
+    bound: LowerBound,
+    max_length: int,
+    max_sequences: int | None,
+    advice: str,
+) -> dict[str, Any]:
+    return {
+        "input": measured.name,
+        "max_length": max_length,
+        "max_sequences": max_sequences,
+        "padding_fraction": measured.histogram.padding_fraction(max_length),
+        "speedup_limit": measured.histogram.speedup_limit(max_length),
+        "lower_bound": bound.packs,
+        "lower_bound_kind": bound.kind,
+        "best": best(methods).figures,
+        "methods": [method.figures for method in methods if method.figures],
+        "histogram": summary(measured.histogram),
+        "ledger": asdict(measured.ledger),
+        "next": advice,
+    }
+
+
+def _print(
+    console: Console,
+    measured: Measured,
+    methods: list[Method],
+    bound: LowerBound,
+    max_length: int,
+    advice: str,
+) -> None:
+    histogram = measured.histogram
+    if not histogram.n_sequences:
+        console.print(f"{measured.name}: no sequences to pack", soft_wrap=True)
+        console.print(ledger_table(measured.ledger))
+        return
+    mean = histogram.n_tokens / histogram.n_sequences
+    console.print(f"{measured.name}", style="bold", soft_wrap=True)
+    console.print(
+        f"  {histogram.n_sequences:,} sequences of {histogram.n_tokens:,} tokens, {mean:.1f} on average, "
+        f"{histogram.lengths[0]:,} to {histogram.longest:,}"
+    )
+    console.print(ledger_table(measured.ledger))
+    console.print("\nLengths in tokens", style="bold")
+    console.print(HistogramChart(histogram))
+    console.print(f"\nPadded to {max_length:,}", style="bold")
+    limit = histogram.speedup_limit(max_length)
+    console.print(
+        f"  {histogram.padding_fraction(max_length):.2%} of the token slots are padding: "
+        f"{limit:.2f} times fewer would do."
+    )
+    if limit < _WORTHWHILE:
+        console.print("  So there is little to gain by packing.")
+    console.print("\nPacked\n", style="bold")
+    console.print(methods_table(methods))
+    console.print("* best.  gap: above the proven least for that limit.  seconds: planning.", style="dim")
+    if reason := explain_gap(methods, histogram, max_length):
+        console.print(f"\n{reason}")
+    console.print(f"\n{explain_bound(bound)}")
+    printing.print_command(console, "Next:", advice)

@@ -1,0 +1,105 @@
+"""The options that commands share, each declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from brimful.errors import LengthError
+from brimful.lengths import validate_capacity
+from brimful.planning import ALGORITHMS
+
+
+def capacity(name: str) -> Callable[[str | int], int]:
+    """A parser of whole numbers that a pack can hold, whose error says so; typer gives it defaults as well."""
+
+    def parse(text: str | int) -> int:
+        try:
+            return validate_capacity(int(text) if _is_whole(text) else text, name)
+        except LengthError as fault:
+            raise typer.BadParameter(str(fault)) from None
+
+    return parse
+
+
+def seed(text: str | int) -> int:
+    """A whole number from 0 up."""
+    if not _is_whole(text) or int(text) < 0:
+        raise typer.BadParameter(f"seed is a whole number from 0 up, not {text!r}")
+    return int(text)
+
+
+def _is_whole(text: str | int) -> bool:
+    written = str(text)
+    return written.isascii() and written.removeprefix("-").isdigit() and len(written) < 20
+
+
+Inputs: TypeAlias = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="INPUT",
+        show_default=False,
+        help="Parquet, Arrow or JSONL files (also .gz, .zst), or folders of them.",
+    ),
+]
+OptionalInputs: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="INPUT",
+        show_default=False,
+        help="Parquet, Arrow or JSONL files (also .gz, .zst), or folders of them; or use --histogram.",
+    ),
+]
+Histogram: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--histogram", metavar="FILE.csv", help="In place of INPUT: a file with the header length,count."),
+]
+MaxLength: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--max-length", metavar="N", parser=capacity("max_length"), show_default=False, help="Token slots in a pack."
+    ),
+]
+MaxSequences: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--max-sequences",
+        metavar="K",
+        parser=capacity("max_sequences"),
+        help="Most sequences in a pack; no limit if left out.",
+    ),
+]
+Algorithm: TypeAlias = Annotated[
+    str, typer.Option("--algorithm", metavar="A", help=f"How to plan: auto, {', '.join(ALGORITHMS)}.")
+]
+OverflowKind: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--overflow", metavar="KIND", help="What to do with longer sequences: error, drop, truncate or split."
+    ),
+]
+MinFragment: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--min-fragment",
+        metavar="N",
+        parser=capacity("min_fragment"),
+        help="Shortest remainder, in tokens, that --overflow split keeps.",
+    ),
+]
+Column: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--column", metavar="NAME", help="The column with the lists of token ids; input_ids if left out."),
+]
+TextColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--text-column", metavar="NAME", help="Tokenize this column of text; needs --tokenizer."),
+]
+Tokenizer: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--tokenizer", metavar="FILE|bytes", help="A tokenizer.json, or 'bytes' for the bytes in UTF-8."),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]

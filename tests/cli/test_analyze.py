@@ -1,0 +1,94 @@
+"""brimful analyze: the same figures for every format, a table that fits, and advice that works as typed."""
+
+import shlex
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from brimful.cli.measuring import cut_histogram
+from brimful.lengths import LengthHistogram
+from brimful.overflow import OverflowPolicy
+from tests.cli.conftest import FIGURES, FORMATS
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_gives_the_same_figures(run, files, table, kind):
+    value = run("analyze", files[kind], "--max-length", 64, "--json").json
+    lengths = table["input_ids"].combine_chunks().value_lengths().to_numpy()
+    assert value["ledger"]["rows_read"] == 200
+    assert value["histogram"]["sequences"] == 200
+    assert value["histogram"]["tokens"] == value["ledger"]["tokens_packed"] == lengths.sum()
+    assert value["padding_fraction"] == pytest.approx(1 - lengths.mean() / 64)
+    assert {method["algorithm"] for method in value["methods"]} == {"none", "next_fit", "spfhp", "lpfhp"}
+    assert all(set(method) == FIGURES for method in [*value["methods"], value["best"]])
+    assert all(method["packs"] >= value["lower_bound"] for method in value["methods"])
+    assert value["best"]["packs"] == min(method["packs"] for method in value["methods"])
+
+
+def test_tables_fit_into_eighty_columns_and_name_the_best(run, parquet):
+    said = run("analyze", parquet, "--max-length", 64)
+    assert said.status == 0
+    assert said.err == ""
+    report = [line for line in said.out.splitlines() if not line.startswith(("Next:", str(parquet)))]
+    assert max(len(line) for line in report) <= 80
+    starred = [line.split()[0] for line in report if line.rstrip().endswith(" *")]
+    assert starred == ["lpfhp"]
+    assert "Proven: no packing needs fewer than" in said.out
+
+
+def test_advice_works_as_typed(run, parquet, tmp_path, monkeypatch):
+    """The column of names is no list: packing without a word about it would fail, so the advice has one."""
+    monkeypatch.chdir(tmp_path)
+    said = run("analyze", parquet, "--max-length", 32, "--overflow", "split", "--min-fragment", 2, "--max-sequences", 3)
+    advice = shlex.split(said.out.splitlines()[-1].removeprefix("Next: "))
+    assert advice[:2] == ["brimful", "pack"]
+    assert run(*advice[1:]).status == 0
+    assert (tmp_path / "packed" / "brimful.json").exists()
+
+
+def test_a_histogram_has_no_data_order(run, files):
+    said = run("analyze", "--histogram", files["histogram"], "--max-length", 64)
+    assert "no data order" in next(line for line in said.out.splitlines() if line.startswith("next_fit"))
+    value = run("analyze", "--histogram", files["histogram"], "--max-length", 64, "--json").json
+    assert "next_fit" not in {method["algorithm"] for method in value["methods"]}
+    assert value["next"].startswith("brimful plan --histogram")
+
+
+def test_says_why_the_published_algorithm_collapses(run, tmp_path):
+    path = tmp_path / "short.csv"
+    path.write_text("length,count\n10,100\n9,100\n")
+    assert "opens one pack for each sequence" in run("analyze", "--histogram", path, "--max-length", 100).out
+    assert "opens one pack for each sequence" not in run("analyze", "--histogram", path, "--max-length", 10).out
+
+
+def test_text_is_tokenized(run, files):
+    value = run(
+        "analyze", files["text"], "--max-length", 20, "--text-column", "text", "--tokenizer", "bytes", "--json"
+    ).json
+    assert value["histogram"]["tokens"] == len("héllo".encode()) + len("a longer line")
+    assert value["ledger"]["rows_empty"] == 1
+
+
+def test_nothing_to_pack_is_said_and_no_error(run, tmp_path):
+    path = tmp_path / "empty.parquet"
+    pq.write_table(pa.table({"input_ids": pa.array([[], []], pa.list_(pa.int32()))}), path)
+    said = run("analyze", path, "--max-length", 8)
+    assert (said.status, said.err) == (0, "")
+    assert "no sequences to pack" in said.out
+    assert run("analyze", path, "--max-length", 8, "--json").json["ledger"]["rows_empty"] == 2
+
+
+@pytest.mark.parametrize("kind", ["drop", "truncate", "split"])
+@pytest.mark.parametrize("min_fragment", [1, 4])
+def test_policies_on_a_histogram_are_those_on_its_rows(kind, min_fragment):
+    if min_fragment > 1 and kind != "split":
+        pytest.skip("min_fragment belongs to split")
+    rows = np.random.default_rng(1).integers(1, 40, 500)
+    policy = OverflowPolicy(kind, 12, min_fragment)
+    fragments, ledger = policy.cut(rows)
+    assert cut_histogram(LengthHistogram.from_lengths(rows), policy) == (
+        LengthHistogram.from_lengths(fragments.lengths),
+        ledger,
+    )
