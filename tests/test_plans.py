@@ -112,31 +112,31 @@ def test_plans_cannot_be_changed(plan):
             [[9], [7, 3], [3]],
             10,
             None,
-            "the patterns hold LengthHistogram(4 sequences, 22 tokens, lengths 3 to 9), which",
+            "patterns and histogram of the plan hold different sequences: of length ",
         ),
         (
             [[9], [7, 3], [4, 1]],
             10,
             None,
-            "the patterns hold LengthHistogram(5 sequences, 24 tokens, lengths 1 to 9), wh",
+            "patterns and histogram of the plan hold different sequences: of length ",
         ),
         (
             [[9], [7, 3], [3, 2], [1]],
             10,
             None,
-            "the patterns hold LengthHistogram(6 sequences, 25 tokens, lengths 1 to",
+            "patterns and histogram of the plan hold different sequences: of length ",
         ),
         (
             [[9], [7, 2], [2, 3]],
             10,
             None,
-            "the patterns hold LengthHistogram(5 sequences, 23 tokens, lengths 2 to 9), wh",
+            "patterns and histogram of the plan hold different sequences: of length ",
         ),
         (
             [],
             10,
             None,
-            "the patterns hold LengthHistogram(0 sequences), which is not the histogram of the plan, Length",
+            "patterns and histogram of the plan hold different sequences: of length ",
         ),
     ],
 )
@@ -166,8 +166,7 @@ def test_two_histograms_that_look_alike_are_not_said_to_be_the_same():
     histogram = LengthHistogram.from_lengths([1, 2, 4, 5])
     with pytest.raises(PlanError) as caught:
         PackPlan(histogram, 10, None, "lpfhp", patterns)
-    held, wanted = re.findall(r"LengthHistogram\([^)]*\)", str(caught.value))
-    assert held != wanted or re.search(r"length \d", str(caught.value))
+    assert str(caught.value).endswith("of length 2 there are 0 in the one and 1 in the other")
 
 
 # Files
@@ -291,9 +290,9 @@ def test_values_of_a_wrong_type_are_refused(load, plan, keys, wrong):
     [
         (("version",), 2, "plan version 2 is not known here (only 1); plan again"),
         (("version",), "1", "plan version '1' is not known here (only 1); plan again"),
-        (("algorithm",), "", "the algorithm of a plan is a name, not ''"),
-        (("algorithm",), "x" * 101, "the algorithm of a plan is a name, not 'xxx"),
-        (("algorithm",), 7, "the algorithm of a plan is a name, not '7'"),
+        (("algorithm",), "", "the algorithm of a plan is a plain name, not ''"),
+        (("algorithm",), "x" * 101, "the algorithm of a plan is a plain name, not 'xxx"),
+        (("algorithm",), 7, "the algorithm of a plan is a plain name, not 7"),
         (("seconds",), -1, "the seconds of a plan are a number from 0 up, not -1"),
         (("seconds",), float("nan"), "the seconds of a plan are a number from 0 up, not nan"),
         (("seconds",), float("inf"), "the seconds of a plan are a number from 0 up, not inf"),
@@ -317,13 +316,13 @@ def test_values_of_a_wrong_type_are_refused(load, plan, keys, wrong):
         (
             ("histogram", "counts"),
             [1, 2, 1, 2],
-            "the patterns hold LengthHistogram(5 sequences, 24 tokens, lengths 2 to",
+            "patterns and histogram of the plan hold different sequences: of length ",
         ),
         (("histogram", "counts"), [1, 2, 1, -1], "not a valid plan: a count is at least 1, but item 3 is -1"),
         (("histogram", "counts"), [1, 2, 1, 2**61], "not a valid plan: a histogram holds fewer than 2^62 tokens"),
         (("histogram", "counts"), [1, 2, 1, 2**62], "histogram.counts of a plan is a list of whole numbers below 2^62"),
         (("histogram", "counts"), [1, 2, 1], "not a valid plan: a histogram has one count per length, not 3 for 4"),
-        (("patterns", "counts"), [1, 1, 2], "the patterns hold LengthHistogram("),
+        (("patterns", "counts"), [1, 1, 2], "patterns and histogram of the plan hold different sequences: of length "),
         (("patterns", "counts"), [1, 1, -1], "the counts of patterns are at least 1, not -1"),
         (("patterns", "counts"), [2**61] * 3, "patterns hold fewer than 2^62 tokens"),
         (("patterns", "copies"), [2**61] * 5, "patterns hold fewer than 2^62 tokens"),

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from brimful.errors import LengthError, PlanError
-from brimful.lengths import IntArray, LengthHistogram, Lengths, validate_lengths
+from brimful.errors import LengthError, PlanError, shown
+from brimful.lengths import IntArray, LengthHistogram, Lengths, read_only, validate_lengths, whole_numbers
+from brimful.npz import read_arrays
+from brimful.patterns import Patterns
 from brimful.plans import PackPlan
 
 _FEW_PER_LENGTH = 64
-_NPZ_OVERHEAD = 2**12  # bytes of header that NumPy may put before an array
+_DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,20 +40,24 @@ class PackAssignment:
     pack_offsets: IntArray
 
     def __post_init__(self) -> None:
-        ids = np.asarray(self.sequence_ids, np.int64).view()
-        offsets = np.asarray(self.pack_offsets, np.int64).view()
-        if ids.ndim != 1 or offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or offsets[-1] != len(ids):
+        try:
+            ids, offsets = (whole_numbers(getattr(self, part.name), part.name) for part in fields(self))
+        except LengthError as fault:
+            raise PlanError(f"not an assignment: {fault}") from None
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(ids):
             raise PlanError("pack_offsets rise from 0 to the number of sequence_ids")
-        if len(offsets) > 1 and np.diff(offsets).min() < 1:
+        if len(offsets) > 1 and np.diff(offsets.astype(np.int64)).min() < 1:
             raise PlanError("every pack of an assignment holds at least one sequence")
         seen = np.zeros(len(ids), bool)
         if len(ids) and ids.min() >= 0 and ids.max() < len(ids):
             seen[ids] = True
         if not seen.all():
             raise PlanError(f"an assignment holds each of its {len(ids)} sequences once; some are missing or twice")
-        for name, array in (("sequence_ids", ids), ("pack_offsets", offsets)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        for part, array in zip(fields(self), (ids, offsets), strict=True):
+            object.__setattr__(self, part.name, read_only(array))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.sequence_ids, self.pack_offsets)
 
     @property
     def packs(self) -> int:
@@ -83,44 +88,51 @@ class PackAssignment:
         return f"PackAssignment({len(self.sequence_ids):,} sequences in {self.packs:,} packs)"
 
     def save(self, path: str | Path, plan: PackPlan, lengths: Lengths) -> None:
-        """Write an .npz file that `load` accepts for the same plan and lengths only."""
+        """Write an .npz file that `load` accepts for the same plan and lengths only.
+
+        Raises:
+            PlanError: this assignment does not fill this plan with sequences of these lengths.
+            OSError: the file cannot be written.
+        """
+        array = validate_lengths(lengths)
+        self._require_plan(plan, array)
+        fingerprint = np.frombuffer(_fingerprint(plan, array), np.uint8)
         with Path(path).open("wb") as file:
-            np.savez(
-                file,
-                sequence_ids=self.sequence_ids,
-                pack_offsets=self.pack_offsets,
-                fingerprint=np.frombuffer(_fingerprint(plan, lengths), np.uint8),
-            )
+            np.savez(file, sequence_ids=self.sequence_ids, pack_offsets=self.pack_offsets, fingerprint=fingerprint)
 
     @classmethod
     def load(cls, path: str | Path, plan: PackPlan, lengths: Lengths) -> PackAssignment:
-        """Read an assignment back and check that it belongs to this plan and these lengths.
+        """Read an assignment back and check that it fills this plan with sequences of these lengths.
 
         The file is untrusted input: nothing in it is executed, and no more is read than the plan allows.
 
         Raises:
             PlanError: the file is no assignment, or belongs to another plan or other lengths; names the file.
+            LengthError: the lengths given are not lengths.
             OSError: the file cannot be read.
         """
-        path = Path(path)
-        sizes = {"sequence_ids": plan.histogram.n_sequences, "pack_offsets": plan.packs + 1, "fingerprint": 4}
+        path, array = Path(path), validate_lengths(lengths)
+        sizes = {"sequence_ids": ("<i8", plan.histogram.n_sequences), "pack_offsets": ("<i8", plan.packs + 1)}
+        arrays = read_arrays(path, {**sizes, "fingerprint": ("u1", _DIGEST_BYTES)})
+        if arrays["fingerprint"].tobytes() != _fingerprint(plan, array):
+            raise PlanError(f"{path}: made for another plan or for other lengths; assign anew")
         try:
-            with zipfile.ZipFile(path) as archive:
-                found = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()}
-            for name, size in sizes.items():
-                if not 0 <= found.get(name, -1) - 8 * size <= _NPZ_OVERHEAD:
-                    raise PlanError(f"{path}: holds no {name} of the size that this plan has; assign anew")
-            with np.load(path, allow_pickle=False) as arrays:
-                ids, offsets, fingerprint = (arrays[name] for name in sizes)
-            if fingerprint.tobytes() != _fingerprint(plan, lengths):
-                raise PlanError(f"{path}: made for another plan or for other lengths; assign anew")
-            if ids.dtype != np.int64 or offsets.dtype != np.int64:
-                raise PlanError(f"{path}: its arrays are not int64; assign anew")
-            return cls(ids, offsets)
-        except (ValueError, zipfile.BadZipFile, EOFError, KeyError) as fault:
-            if isinstance(fault, PlanError):
-                raise
-            raise PlanError(f"{path}: not an assignment file ({fault})") from None
+            assignment = cls(arrays["sequence_ids"], arrays["pack_offsets"])
+            assignment._require_plan(plan, array)
+        except PlanError as fault:
+            raise PlanError(f"{path}: {fault}") from None
+        return assignment
+
+    def _require_plan(self, plan: PackPlan, lengths: npt.NDArray[np.integer[Any]]) -> None:
+        """Nothing, if the packs look as the plan says, longest first; otherwise a PlanError."""
+        fits = len(lengths) == len(self.sequence_ids)
+        if fits:
+            slots = lengths[self.sequence_ids].astype(np.int64)
+            rises = np.flatnonzero(np.diff(slots) > 0) + 1
+            fits = bool(np.isin(rises, self.pack_offsets).all())
+            fits = fits and Patterns.from_packs(slots, self.pack_offsets) == plan.patterns.merged_equal()
+        if not fits:
+            raise PlanError("the packs of this assignment are not those of the plan; assign anew")
 
 
 def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> PackAssignment:
@@ -154,10 +166,8 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
     array = validate_lengths(lengths)
     histogram = LengthHistogram.from_lengths(array)
     if histogram != plan.histogram:
-        raise PlanError(f"the plan is for {plan.histogram}, but the lengths are {histogram}; plan anew")
-    for_sequences, for_packs = np.random.default_rng(
-        [validate_seed(seed, "seed"), validate_seed(epoch, "epoch")]
-    ).spawn(2)
+        raise PlanError(f"the plan is for other lengths ({plan.histogram.difference(histogram)}); plan anew")
+    for_sequences, for_packs = _random(seed, epoch)
     # Sequences by length, slots by length: the k-th of one goes into the k-th of the other. NumPy sorts and shuffles
     # without holding the interpreter, so each has a thread.
     with ThreadPoolExecutor(max_workers=1) as thread:
@@ -170,14 +180,24 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
 
 
 def validate_seed(number: Any, name: str) -> int:
-    """A whole number ≥ 0 as a Python int, or a LengthError."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-        raise LengthError(f"the {name} is a whole number from 0 up, not {number!r}")
+    """A whole number from 0 to 2^63 − 1 as a Python int, or a LengthError."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < 2**63:
+        raise LengthError(f"the {name} is a whole number from 0 to 2^63 − 1, not {shown(number)}")
     return int(number)
 
 
+def _random(seed: int, epoch: int) -> list[np.random.Generator]:
+    """Two independent streams of chance that no other seed or epoch gives."""
+    words = [
+        word
+        for number, name in ((seed, "seed"), (epoch, "epoch"))
+        for word in divmod(validate_seed(number, name), 2**32)
+    ]
+    return np.random.default_rng(words).spawn(2)
+
+
 def _slots(plan: PackPlan, random: np.random.Generator) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
-    """Packs in random order: (packs + 1,) where the slots of each start, and (sequences,) what length each slot takes."""
+    """Packs in random order: (packs + 1,) where the slots of each start; (sequences,) what length each slot takes."""
     patterns = plan.patterns
     pattern_of_pack = np.repeat(np.arange(len(patterns)), patterns.counts)
     random.shuffle(pattern_of_pack)
@@ -215,11 +235,11 @@ def _stable_argsort(lengths: npt.NDArray[np.integer[Any]]) -> IntArray:
     return order[np.argsort(high[order].astype(np.uint16), kind="stable")] if high.any() else order
 
 
-def _fingerprint(plan: PackPlan, lengths: Lengths) -> bytes:
-    """32 bytes that differ for another plan, other lengths, or the same lengths in another order."""
-    digest = hashlib.blake2b(digest_size=32)
+def _fingerprint(plan: PackPlan, lengths: npt.NDArray[np.integer[Any]]) -> bytes:
+    """Bytes that differ for another plan, other lengths, or the same lengths in another order."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     value = plan.to_json()
     del value["seconds"]
     digest.update(json.dumps(value, sort_keys=True).encode())
-    digest.update(validate_lengths(lengths).astype("<i8").tobytes())
+    digest.update(lengths.astype("<i8").tobytes())
     return digest.digest()

@@ -53,13 +53,13 @@ class LengthHistogram:
     counts: IntArray
 
     def __post_init__(self) -> None:
-        lengths = whole_numbers(self.lengths, "lengths").astype(np.int64)
-        counts = whole_numbers(self.counts, "counts").astype(np.int64)
+        lengths = whole_numbers(self.lengths, "lengths")
+        counts = whole_numbers(self.counts, "counts")
         if len(lengths) != len(counts):
             raise LengthError(f"a histogram has one count per length, not {len(counts)} for {len(lengths)} lengths")
         require_positive(lengths, "length")
         require_positive(counts, "count")
-        falls = np.flatnonzero(np.diff(lengths) <= 0)
+        falls = np.flatnonzero(lengths[1:] <= lengths[:-1])
         if len(falls):
             at = int(falls[0])
             raise LengthError(
@@ -71,8 +71,10 @@ class LengthHistogram:
         if tokens >= MAX_TOKENS or counts.astype(np.float64).sum() >= MAX_TOKENS:
             raise LengthError(f"a histogram holds fewer than 2^62 tokens, not about {tokens:.3g}; check its counts")
         for name, array in (("lengths", lengths), ("counts", counts)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, read_only(array))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.lengths, self.counts)  # a copy in another process is checked and read-only as well
 
     @classmethod
     def from_lengths(cls, lengths: Lengths) -> Self:
@@ -205,6 +207,22 @@ class LengthHistogram:
         np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
         return LengthHistogram(lengths, counts)
 
+    def difference(self, other: LengthHistogram) -> str:
+        """In words, the first length whose count differs.
+
+        Example:
+            >>> LengthHistogram.from_lengths([1, 3, 3]).difference(LengthHistogram.from_lengths([1, 2, 3]))
+            'of length 2 there are 0 in the one and 1 in the other'
+        """
+        mine, theirs = (dict(zip(each.lengths.tolist(), each.counts.tolist(), strict=True)) for each in (self, other))
+        for length in sorted({*mine, *theirs}):
+            if mine.get(length, 0) != theirs.get(length, 0):
+                return (
+                    f"of length {length} there are {mine.get(length, 0):,} in the one "
+                    f"and {theirs.get(length, 0):,} in the other"
+                )
+        return "none"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LengthHistogram):
             return NotImplemented
@@ -220,6 +238,13 @@ class LengthHistogram:
             f"LengthHistogram({self.n_sequences:,} sequences, {self.n_tokens:,} tokens, "
             f"lengths {self.lengths[0]} to {self.lengths[-1]})"
         )
+
+
+def read_only(array: npt.NDArray[np.integer[Any]]) -> IntArray:
+    """A copy as int64 that nobody can write to."""
+    copy = array.astype(np.int64)
+    copy.flags.writeable = False
+    return copy
 
 
 def validate_lengths(lengths: Lengths) -> npt.NDArray[np.integer[Any]]:
@@ -264,7 +289,7 @@ def require_fit(histogram: LengthHistogram, max_length: int) -> None:
 
 def whole_numbers(values: Any, what: str) -> npt.NDArray[np.integer[Any]]:
     """A one-dimensional integer array of these values, or a LengthError that names the first which is none."""
-    if np.ma.is_masked(values) or getattr(values, "null_count", 0):
+    if np.ma.is_masked(values) or getattr(values, "null_count", False):
         raise LengthError(f"{what} are whole numbers, but some are null or masked; fill them or leave them out")
     if not hasattr(values, "__array__") and (isinstance(values, str | bytes) or not isinstance(values, Sequence)):
         raise LengthError(f"{what} are a list or an array of whole numbers, not {shown(values)}")

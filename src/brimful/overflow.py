@@ -105,6 +105,7 @@ class OverflowPolicy:
             >>> ledger.tokens_packed, ledger.rows_split, ledger.rows_empty
             (15, 1, 1)
         """
+        lengths = np.asarray(lengths, np.int64)  # narrower or unsigned numbers would wrap below
         too_long = lengths > self.max_length
         n_too_long = int(too_long.sum())
         if n_too_long and self.kind == "error":

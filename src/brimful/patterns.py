@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from brimful.errors import PlanError
-from brimful.lengths import MAX_TOKENS, IntArray, LengthHistogram
+from brimful.errors import LengthError, PlanError
+from brimful.lengths import MAX_TOKENS, IntArray, LengthHistogram, read_only, whole_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,11 +41,16 @@ class Patterns:
     counts: IntArray
 
     def __post_init__(self) -> None:
-        for name in ("lengths", "copies", "offsets", "counts"):
-            array = np.array(getattr(self, name), np.int64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        for part in fields(self):
+            try:
+                array = whole_numbers(getattr(self, part.name), f"the {part.name} of patterns")
+            except LengthError as fault:
+                raise PlanError(str(fault)) from None
+            object.__setattr__(self, part.name, read_only(array))
         self._check()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.lengths, self.copies, self.offsets, self.counts)
 
     def _check(self) -> None:
         lengths, copies, offsets, counts = self.lengths, self.copies, self.offsets, self.counts
@@ -118,6 +123,10 @@ class Patterns:
             np.concatenate([np.zeros(0, np.int64), *(total for _, total, _ in parts)]),
         )
 
+    def merged_equal(self) -> Patterns:
+        """The same packs in standard order, with equal patterns counted together."""
+        return Patterns.merged(self.lengths, self.copies, np.diff(self.offsets), self.counts)
+
     def __add__(self, other: Patterns) -> Patterns:
         """The patterns of both, equal ones counted together."""
         if not isinstance(other, Patterns):
@@ -161,10 +170,7 @@ class Patterns:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Patterns):
             return NotImplemented
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("lengths", "copies", "offsets", "counts")
-        )
+        return all(np.array_equal(getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
 
     def __hash__(self) -> int:
         return hash((self.lengths.tobytes(), self.copies.tobytes(), self.offsets.tobytes(), self.counts.tobytes()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from brimful.errors import BrimfulError, PlanError
+from brimful.errors import BrimfulError, PlanError, shown
 from brimful.lengths import IntArray, LengthHistogram, validate_capacity
 from brimful.lower_bounds import LowerBound, lower_bound
 from brimful.patterns import Patterns
@@ -37,6 +37,7 @@ class PackPlan:
 
     Raises:
         PlanError: a pack is too full, or the patterns do not cover the histogram.
+        LengthError: max_length or max_sequences is no whole number ≥ 1.
 
     Example:
         >>> import brimful
@@ -55,6 +56,11 @@ class PackPlan:
     seconds: float = field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
+        validate_capacity(self.max_length, "max_length")
+        if self.max_sequences is not None:
+            validate_capacity(self.max_sequences, "max_sequences")
+        if not isinstance(self.algorithm, str) or not re.fullmatch(r"[\w.+-]{1,100}", self.algorithm, re.ASCII):
+            raise PlanError(f"the algorithm of a plan is a plain name, not {shown(self.algorithm)}")
         tokens, sequences = self.patterns.tokens(), self.patterns.sequences()
         if len(tokens) and tokens.max() > self.max_length:
             at = int(np.argmax(tokens > self.max_length))
@@ -66,7 +72,8 @@ class PackPlan:
             )
         covered = self.patterns.histogram()
         if covered != self.histogram:
-            raise PlanError(f"the patterns hold {covered}, which is not the histogram of the plan, {self.histogram}")
+            difference = covered.difference(self.histogram)
+            raise PlanError(f"patterns and histogram of the plan hold different sequences: {difference}")
 
     @property
     def packs(self) -> int:
@@ -142,19 +149,19 @@ class PackPlan:
         """
         if not isinstance(value, dict) or value.get("format") != _FORMAT:
             raise PlanError(f'a plan is a JSON object with "format": "{_FORMAT}"; this is something else')
-        if value.get("version") != _VERSION:
-            raise PlanError(f"plan version {value.get('version')!r} is not known here (only {_VERSION}); plan again")
-        algorithm, seconds, max_sequences = value.get("algorithm"), value.get("seconds"), value.get("max_sequences")
-        if not isinstance(algorithm, str) or not 1 <= len(algorithm) <= 100:
-            raise PlanError(f"the algorithm of a plan is a name, not {str(algorithm)[:100]!r}")
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
-            raise PlanError(f"the seconds of a plan are a number from 0 up, not {seconds!r}")
+        if type(version := value.get("version")) is not int or version != _VERSION:
+            raise PlanError(f"plan version {shown(version)} is not known here (only {_VERSION}); plan again")
+        if missing := [key for key in ("algorithm", "max_length", "max_sequences", "seconds") if key not in value]:
+            raise PlanError(f"a plan says its {missing[0]}; this one does not")
+        seconds = value["seconds"]
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**63:
+            raise PlanError(f"the seconds of a plan are a number from 0 up, not {shown(seconds)}")
         try:
             return cls(
                 LengthHistogram(*(_integers(value, "histogram", name) for name in ("lengths", "counts"))),
-                validate_capacity(value.get("max_length"), "max_length"),
-                None if max_sequences is None else validate_capacity(max_sequences, "max_sequences"),
-                algorithm,
+                value["max_length"],
+                value["max_sequences"],
+                value["algorithm"],
                 Patterns(*(_integers(value, "patterns", name) for name in ("lengths", "copies", "offsets", "counts"))),
                 float(seconds),
             )

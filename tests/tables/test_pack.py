@@ -1,5 +1,7 @@
 """pack_dataset: whole sequences, every one once, no pack too full, whatever the layout of the input and the windows."""
 
+from typing import Any
+
 import datasets
 import numpy as np
 import pyarrow as pa
@@ -246,7 +248,9 @@ def test_other_packed_columns_may_hold_anything(kind, mean):
     """Both ways of gathering (block by block, token by token) keep values beside their tokens."""
     rng = np.random.default_rng(mean)
     rows = [rng.integers(0, 2, size).tolist() for size in rng.integers(1, 2 * mean, 30)]
-    as_value = {pa.string(): str, pa.list_(pa.int32(), 4): lambda token: [token] * 4}.get(kind, lambda token: token)
+    as_value: Any = {pa.string(): str, pa.list_(pa.int32(), 4): lambda token: [token] * 4}.get(
+        kind, lambda token: token
+    )
     other = pa.array([[as_value(token) for token in row] for row in rows]).cast(pa.list_(kind))
     packed = pack_dataset(pa.table({"input_ids": pa.array(rows), "other": other}), 2 * mean)
     assert packed.schema.field("other").type == pa.list_(kind)
@@ -319,7 +323,7 @@ def test_null_rows_and_null_tokens_are_refused_by_row():
         (pa.table({"input_ids": [[1]]}), {"drop_columns": ["x"]}, DataError, r"no column 'x'"),
         (pa.table({"input_ids": [[1]]}), {"drop_columns": ["input_ids"]}, DataError, r"can only be one of"),
         (pa.table({"input_ids": [[1]]}), {"algorithm": "magic"}, PlanError, r"no algorithm 'magic'; there are auto, "),
-        (pa.table({"input_ids": [[1]]}), {"seed": -1}, LengthError, r"seed .* whole number from 0 up, not -1"),
+        (pa.table({"input_ids": [[1]]}), {"seed": -1}, LengthError, r"seed is a whole number from 0 to .*, not -1"),
         (pa.table({"input_ids": [[1]]}), {"window_tokens": 0}, LengthError, r"window_tokens is a whole number from 1"),
         (pa.table({"input_ids": [[1]]}), {"max_sequences": 0}, LengthError, r"max_sequences is a whole number from 1"),
         (pa.table({"input_ids": [[1]]}), {"overflow": "cut"}, LengthError, r"overflow is one of"),
