@@ -193,7 +193,8 @@ def _pack_hugging_face(dataset: datasets.Dataset, settings: PackSettings) -> dat
     source = dataset_source(dataset)
     if not dataset.cache_files:
         packed = _pack_table(source, settings)
-        return Dataset(packed, info=DatasetInfo(description=_DESCRIPTION + json.dumps(packing_report(packed))))
+        info = DatasetInfo(description=_DESCRIPTION + json.dumps(packing_report(packed)))
+        return Dataset(packed, info=info, fingerprint=uuid.uuid4().hex[:16])  # else it hashes every token
     schema, windows = packed_windows(source, settings)
     builder = ReportBuilder(settings)
     path = Path(dataset.cache_files[0]["filename"]).with_name(f"cache-{uuid.uuid4().hex}.arrow")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from brimful.errors import DataError
 from brimful.lengths import IntArray
 
-_BLOCK_COPY_FROM = 32  # mean length, in tokens, from which copying blocks beats gathering token by token
+_BLOCK_COPY_FROM = 64  # mean length, in tokens, from which copying blocks beats gathering token by token
 
 
 @dataclass(frozen=True, slots=True, eq=False)
