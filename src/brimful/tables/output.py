@@ -8,10 +8,9 @@ import platform
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 
 import brimful
 from brimful.errors import OutputError
+from brimful.tables.background import BackgroundWriter
 from brimful.tables.batches import Source
 from brimful.tables.pack import PackReport, ReportBuilder
 from brimful.tables.windows import PackSettings, no_progress, packed_windows
@@ -129,9 +129,7 @@ class ShardWriter:
     def __init__(self, folder: Path, schema: pa.Schema, tokens: str, format: Format, shard_bytes: int) -> None:  # noqa: A002
         self._folder, self._schema, self._tokens, self._format = folder, schema, tokens, format
         self._shard_bytes = shard_bytes
-        self._file: Any = None
-        self._thread = ThreadPoolExecutor(max_workers=1)
-        self._pending: Future[None] | None = None
+        self._file: BackgroundWriter | None = None
         self._rows = self._shard_tokens = self._bytes = 0
         self._sizes: list[tuple[int, int]] = []
         self.finished: list[Shard] = []
@@ -142,41 +140,31 @@ class ShardWriter:
     def write(self, batch: pa.RecordBatch) -> None:
         """Append the rows to the current shard, or to a new one if it is full."""
         if self._file is None or self._bytes >= self._shard_bytes:
-            self._next()
-        self._wait()
-        self._pending = self._thread.submit(self._file.write, batch)
+            self._close()
+            self._file = self._open()
+        self._file.write(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
         self._shard_tokens += len(batch.column(self._tokens).flatten())
 
-    def _wait(self) -> None:
-        """Until the batch before is written: one at a time is encoded while the next one is being packed."""
-        if self._pending is not None:
-            self._pending.result()
-            self._pending = None
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        with self._thread:
-            if kind is not None:
-                with contextlib.suppress(Exception):  # the first fault is the one to report
-                    self._close()
-                return
-            if self._file is None and not self._sizes:
-                self._next()
-            self._close()
+        if kind is not None:
+            with contextlib.suppress(Exception):  # the first fault is the one to report
+                self._close()
+            return
+        if self._file is None and not self._sizes:
+            self._file = self._open()
+        self._close()
         self._name_shards()
 
-    def _next(self) -> None:
-        self._close()
+    def _open(self) -> BackgroundWriter:
         path = self._folder / f"{len(self._sizes)}.partial"
-        if self._format == "parquet":
-            self._file = pq.ParquetWriter(path, self._schema)
-        else:
-            self._file = pa.ipc.new_stream(path, self._schema)
         self._rows = self._shard_tokens = self._bytes = 0
+        if self._format == "parquet":
+            return BackgroundWriter(pq.ParquetWriter(path, self._schema))
+        return BackgroundWriter(pa.ipc.new_stream(path, self._schema))
 
     def _close(self) -> None:
-        self._wait()
         if self._file is not None:
             self._file.close()
             self._sizes.append((self._rows, self._shard_tokens))

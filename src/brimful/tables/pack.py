@@ -16,6 +16,7 @@ from brimful.overflow import Ledger, Overflow
 from brimful.patterns import Patterns
 from brimful.planning import resolve_algorithm
 from brimful.plans import PackPlan
+from brimful.tables.background import BackgroundWriter
 from brimful.tables.batches import Source
 from brimful.tables.sources import dataset_source, table_source
 from brimful.tables.windows import PackedWindow, PackSettings, packed_windows
@@ -199,9 +200,9 @@ def _pack_hugging_face(dataset: datasets.Dataset, settings: PackSettings) -> dat
     builder = ReportBuilder(settings)
     path = Path(dataset.cache_files[0]["filename"]).with_name(f"cache-{uuid.uuid4().hex}.arrow")
     try:
-        with pa.ipc.new_stream(path, schema) as writer:
+        with BackgroundWriter(pa.ipc.new_stream(path, schema)) as writer:
             for batch in builder.batches(windows):
-                writer.write_batch(batch)
+                writer.write(batch)
     except BaseException:
         path.unlink()
         raise
