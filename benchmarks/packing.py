@@ -54,18 +54,19 @@ def _beside_trl(title: str, median: float, spread: float, max_length: int, folde
         return len(trl.pack_dataset(dataset, max_length, strategy="bfd", map_kwargs=options))
 
     def plan_and_assign() -> int:
-        return brimful.assign(brimful.plan(lengths, max_length), lengths).packs
+        return brimful.assign(brimful.plan(lengths, max_length, algorithm="lpfhp"), lengths).packs
 
     timings = take_turns(
         {
-            "brimful pack_dataset": lambda: len(brimful.pack_dataset(dataset, max_length)),
-            "brimful plan + assign": plan_and_assign,
+            "brimful pack_dataset, lpfhp": lambda: len(brimful.pack_dataset(dataset, max_length, algorithm="lpfhp")),
+            "brimful pack_dataset, auto": lambda: len(brimful.pack_dataset(dataset, max_length)),
+            "brimful plan + assign, lpfhp": plan_and_assign,
             "trl pack_dataset bfd, batches of 1,000": lambda: with_trl(1000),
             "trl pack_dataset bfd, batches of 10,000": lambda: with_trl(10_000),
         },
         turns=3,
     )
-    return table(title, timings, "brimful pack_dataset", len(lengths))
+    return table(title, timings, "brimful pack_dataset, lpfhp", len(lengths))
 
 
 def beside_plain_copy(folder: Path) -> list[str]:
@@ -77,9 +78,10 @@ def beside_plain_copy(folder: Path) -> list[str]:
     pq.write_table(token_table(lengths), source, row_group_size=50_000)
     outputs = itertools.count()
 
-    def pack(form: str) -> int:
-        report = pack_to_folder(open_source([source]), PackSettings(512), folder / str(next(outputs)), form)  # type: ignore[arg-type]
-        return report.plan.packs
+    def pack(form: str, algorithm: str = "lpfhp") -> int:
+        settings = PackSettings(512, algorithm=algorithm)
+        report = pack_to_folder(open_source([source]), settings, folder / str(next(outputs)), form)  # type: ignore[arg-type]
+        return int(report.figures["packs"])
 
     def copy_whole() -> None:
         pq.write_table(pq.read_table(source), folder / f"{next(outputs)}.parquet")
@@ -93,6 +95,7 @@ def beside_plain_copy(folder: Path) -> list[str]:
     timings = take_turns(
         {
             "brimful pack, Parquet to Parquet": lambda: pack("parquet"),
+            "brimful pack, Parquet to Parquet, auto": lambda: pack("parquet", "auto"),
             "brimful pack, Parquet to Arrow": lambda: pack("arrow"),
             "pyarrow read_table + write_table": copy_whole,
             "pyarrow batch by batch": copy_in_batches,

@@ -32,14 +32,15 @@ def compare(title: str, lengths: npt.NDArray[np.int64], max_length: int, turns: 
 
     as_list = lengths.tolist()
 
-    def ours() -> int:
-        plan = brimful.plan(lengths, max_length)
+    def ours(algorithm: str) -> int:
+        plan = brimful.plan(lengths, max_length, algorithm=algorithm)
         return brimful.assign(plan, lengths).packs
 
     timings = take_turns(
         {
-            "brimful plan + assign": ours,
-            "brimful plan alone": lambda: brimful.plan(lengths, max_length).packs,
+            "brimful plan + assign, lpfhp": lambda: ours("lpfhp"),
+            "brimful plan + assign, auto": lambda: ours("auto"),
+            "brimful plan alone, lpfhp": lambda: brimful.plan(lengths, max_length, algorithm="lpfhp").packs,
             "lightbinpack obfd, list": lambda: len(lightbinpack.obfd(as_list, max_length)),
             "lightbinpack obfd, array": lambda: len(lightbinpack.obfd(lengths, max_length)),
             "lightbinpack obfdp (parallel), list": lambda: len(lightbinpack.obfdp(as_list, max_length)),
@@ -47,4 +48,8 @@ def compare(title: str, lengths: npt.NDArray[np.int64], max_length: int, turns: 
         turns,
     )
     bound = brimful.plan(lengths, max_length).lower_bound
-    return [*table(title, timings, "brimful plan + assign", len(lengths)), f"Proven lower bound: {bound:,} packs.", ""]
+    return [
+        *table(title, timings, "brimful plan + assign, lpfhp", len(lengths)),
+        f"Proven lower bound: {bound:,} packs.",
+        "",
+    ]

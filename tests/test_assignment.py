@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful
-from brimful import LengthError, LengthHistogram, PackAssignment, PackPlan, PlanError
+from brimful import LengthError, LengthHistogram, PackAssignment, PackPlan, PlanError, SettingError
 from brimful.planning import ALGORITHMS
 from tests.planning.strategies import LIMITS, problems
 from tests.reference.assignments import check_assignment, packs_of, unevenness
@@ -178,7 +178,7 @@ def test_a_plan_for_other_lengths_is_refused():
 @pytest.mark.parametrize("name", ["seed", "epoch"])
 def test_seed_and_epoch_are_whole_numbers(name, bad):
     text = f"the {name} is a whole number from 0 to 2^63 − 1, not {bad!r}"
-    with pytest.raises(LengthError, match=f"^{re.escape(text)}$"):
+    with pytest.raises(SettingError, match=f"^{re.escape(text)}$"):
         brimful.assign(brimful.plan([3], 5), [3], **{name: bad})
 
 

@@ -221,13 +221,13 @@ def test_whole_numbers_of_every_kind_are_capacities(good):
 
 def test_unknown_algorithms_are_answered_with_those_there_are():
     text = "there is no algorithm 'ffd'; there are auto, " + ", ".join(brimful.planning.ALGORITHMS)
-    with pytest.raises(brimful.PlanError, match=f"^{re.escape(text)}$"):
+    with pytest.raises(brimful.SettingError, match=f"^{re.escape(text)}$"):
         brimful.plan([1], 8, algorithm="ffd")
 
 
 @pytest.mark.parametrize("nameless", [None, 3, ["lpfhp"]])
 def test_what_is_no_name_is_no_algorithm(nameless):
-    with pytest.raises(brimful.PlanError, match=r"^there is no algorithm .*; there are auto, lpfhp, "):
+    with pytest.raises(brimful.SettingError, match=r"^there is no algorithm .*; there are auto, lpfhp, "):
         brimful.plan([1], 8, algorithm=nameless)
 
 

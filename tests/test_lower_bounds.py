@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from brimful import CapacityError, LengthError, LengthHistogram
-from brimful.lower_bounds import LowerBound, lower_bound, martello_toth_bound, token_bound
+from brimful.lower_bounds import LowerBound, dual_feasible_bound, lower_bound, martello_toth_bound, token_bound
 from tests.planning.strategies import LIMITS, problems
 from tests.reference import bounds, packing
 
@@ -29,6 +29,22 @@ def test_martello_toth_bound_is_its_definition(problem):
     assert bound == LowerBound(bounds.martello_toth_bound(lengths, max_length), "martello-toth")
 
 
+@settings(max_examples=60, deadline=None)
+@given(problems(max_size=12))
+def test_dual_feasible_bound_is_its_definition(problem):
+    """In fractions, over individual sequences and all thresholds."""
+    lengths, max_length = problem
+    bound = dual_feasible_bound(LengthHistogram.from_lengths(lengths), max_length)
+    assert bound == LowerBound(bounds.dual_feasible_bound(lengths, max_length), "fekete-schepers")
+
+
+def test_dual_feasible_bound_sees_what_tokens_and_halves_do_not():
+    """Seven of 4 in packs of 11: two fit, three do not, though they have 28 tokens and are shorter than half."""
+    histogram = LengthHistogram.from_lengths([4] * 7)
+    assert lower_bound(histogram, 11) == LowerBound(4, "fekete-schepers")
+    assert token_bound(histogram, 11).packs == martello_toth_bound(histogram, 11).packs == 3
+
+
 @pytest.mark.parametrize("max_sequences", LIMITS)
 @settings(max_examples=150)
 @given(problem=problems(max_size=7))
@@ -39,12 +55,13 @@ def test_no_packing_is_below_the_bound(max_sequences, problem):
 
 
 @pytest.mark.parametrize("max_sequences", LIMITS)
-@settings(max_examples=50)
-@given(problem=problems(max_size=25))
+@settings(max_examples=25, deadline=None)
+@given(problem=problems(max_size=12))
 def test_the_best_bound_is_taken(max_sequences, problem):
     lengths, max_length = problem
     bound = lower_bound(LengthHistogram.from_lengths(lengths), max_length, max_sequences)
-    known = [bounds.token_bound(lengths, max_length), bounds.martello_toth_bound(lengths, max_length)]
+    simple = (bounds.token_bound, bounds.martello_toth_bound, bounds.dual_feasible_bound)
+    known = [bound(lengths, max_length) for bound in simple]
     if max_sequences is not None:
         known.append(-(-len(lengths) // max_sequences))
     assert bound.packs == max(known)
@@ -73,7 +90,9 @@ def test_bounds_stay_exact_near_the_limit_of_int64():
     histogram = LengthHistogram(np.array([2**20 + 1]), np.array([2**41 - 2**22]))
     assert lower_bound(histogram, 2**21) == LowerBound(2**41 - 2**22, "martello-toth")
     assert lower_bound(histogram, 2**21 + 1).packs == 2**41 - 2**22
-    assert lower_bound(LengthHistogram(np.array([3]), np.array([10**18 + 1])), 7).packs == (3 * (10**18 + 1) + 6) // 7
+    many = LengthHistogram(np.array([3]), np.array([10**18 + 1]))
+    assert token_bound(many, 7).packs == (3 * (10**18 + 1) + 6) // 7
+    assert dual_feasible_bound(many, 7).packs == (10**18 + 2) // 2
 
 
 def test_a_sequence_that_fits_nowhere_has_no_bound():

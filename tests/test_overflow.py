@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brimful.errors import CapacityError, LengthError
+from brimful.errors import CapacityError, LengthError, SettingError
 from brimful.overflow import Ledger, OverflowPolicy
 
 
@@ -71,7 +71,7 @@ def test_error_policy_lets_rows_that_fit_exactly_pass():
     ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(arguments, message):
-    with pytest.raises(LengthError, match=message):
+    with pytest.raises((LengthError, SettingError), match=message):
         OverflowPolicy(*arguments)
 
 

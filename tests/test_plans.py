@@ -244,6 +244,7 @@ KEYS: list[tuple[str, ...]] = [
     ("max_length",),
     ("max_sequences",),
     ("seconds",),
+    ("prices",),
     ("histogram",),
     ("histogram", "lengths"),
     ("histogram", "counts"),

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from brimful.assignment import PackAssignment, assign
-from brimful.errors import BrimfulError, CapacityError, DataError, LengthError, OutputError, PlanError
+from brimful.errors import BrimfulError, CapacityError, DataError, LengthError, OutputError, PlanError, SettingError
 from brimful.lengths import LengthHistogram
 from brimful.planning import plan
 from brimful.plans import PackPlan
@@ -23,6 +23,7 @@ __all__ = [
     "PackAssignment",
     "PackPlan",
     "PlanError",
+    "SettingError",
     "__version__",
     "assign",
     "pack_dataset",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from brimful.errors import LengthError, PlanError, shown
+from brimful.errors import LengthError, PlanError, SettingError, shown
 from brimful.lengths import IntArray, LengthHistogram, Lengths, read_only, validate_lengths, whole_numbers
 from brimful.npz import read_arrays
 from brimful.patterns import Patterns
@@ -152,7 +152,8 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
 
     Raises:
         PlanError: the plan is for other lengths.
-        LengthError: a length, the seed or the epoch is no whole number in range.
+        LengthError: a length is no whole number ≥ 1.
+        SettingError: the seed or the epoch is no whole number from 0 to 2^63 − 1.
 
     Example:
         >>> import brimful
@@ -161,7 +162,7 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
         >>> packs.packs, sorted(packs.sequence_ids.tolist())
         (2, [0, 1, 2, 3])
 
-    Cost: one random permutation and two radix sorts; less than 0.1 s per million sequences.
+    Cost: one random permutation and two radix sorts; about 0.1 s per million sequences.
     """
     array = validate_lengths(lengths)
     histogram = LengthHistogram.from_lengths(array)
@@ -180,9 +181,9 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
 
 
 def validate_seed(number: Any, name: str) -> int:
-    """A whole number from 0 to 2^63 − 1 as a Python int, or a LengthError."""
+    """A whole number from 0 to 2^63 − 1 as a Python int, or a SettingError."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < 2**63:
-        raise LengthError(f"the {name} is a whole number from 0 to 2^63 − 1, not {shown(number)}")
+        raise SettingError(f"the {name} is a whole number from 0 to 2^63 − 1, not {shown(number)}")
     return int(number)
 
 

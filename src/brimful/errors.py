@@ -15,6 +15,10 @@ class LengthError(BrimfulError):
     """Lengths, counts or capacities that are not positive whole numbers within range."""
 
 
+class SettingError(BrimfulError):
+    """A choice that there is not: an unknown algorithm, overflow policy or format, a seed below 0."""
+
+
 class CapacityError(BrimfulError):
     """A sequence is longer than a pack (an overflow), and no policy says what to do with it."""
 

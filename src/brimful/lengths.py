@@ -101,6 +101,19 @@ class LengthHistogram:
         return cls(*np.unique(array, return_counts=True))
 
     @classmethod
+    def from_counts(cls, lengths: IntArray, counts: IntArray) -> Self:
+        """Add up counts of lengths that stand in any order and may repeat.
+
+        Example:
+            >>> LengthHistogram.from_counts(np.array([3, 2, 3]), np.array([1, 5, 1])).counts
+            array([5, 2])
+        """
+        distinct, places = np.unique(lengths, return_inverse=True)
+        totals = np.zeros(len(distinct), np.int64)
+        np.add.at(totals, places, counts)
+        return cls(distinct, totals)
+
+    @classmethod
     def from_csv(cls, path: str | Path) -> Self:
         """Read a file with the header `length,count` and one row per length, in any order.
 
@@ -110,6 +123,8 @@ class LengthHistogram:
             OSError: the file cannot be read.
         """
         path = Path(path)
+        if path.exists() and not path.is_file():
+            raise LengthError(f"{path}: not a regular file; name a CSV file with the header length,count")
         if path.stat().st_size > _MAX_CSV_BYTES:
             raise LengthError(f"{path}: larger than {_MAX_CSV_BYTES >> 20} MiB; is this a histogram?")
         try:
@@ -202,10 +217,9 @@ class LengthHistogram:
         """The histogram of both datasets together."""
         if not isinstance(other, LengthHistogram):
             return NotImplemented
-        lengths, places = np.unique(np.concatenate([self.lengths, other.lengths]), return_inverse=True)
-        counts = np.zeros(len(lengths), np.int64)
-        np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
-        return LengthHistogram(lengths, counts)
+        return LengthHistogram.from_counts(
+            np.concatenate([self.lengths, other.lengths]), np.concatenate([self.counts, other.counts])
+        )
 
     def difference(self, other: LengthHistogram) -> str:
         """In words, the first length whose count differs.

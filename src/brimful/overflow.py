@@ -7,7 +7,7 @@ from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
-from brimful.errors import CapacityError, LengthError
+from brimful.errors import CapacityError, SettingError, shown
 from brimful.lengths import IntArray, validate_capacity
 
 Overflow: TypeAlias = Literal["error", "drop", "truncate", "split"]
@@ -71,7 +71,8 @@ class OverflowPolicy:
             and counted.
 
     Raises:
-        LengthError: an unknown policy, or a min_fragment that is out of range or has no effect.
+        LengthError: max_length or min_fragment is no whole number ≥ 1.
+        SettingError: an unknown policy, or a min_fragment that is too long or has no effect.
     """
 
     kind: Overflow
@@ -79,14 +80,14 @@ class OverflowPolicy:
     min_fragment: int = 1
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Overflow):
-            raise LengthError(f"overflow is one of {', '.join(get_args(Overflow))}, not {self.kind!r}")
-        max_length = validate_capacity(self.max_length, "max_length")
-        shortest = validate_capacity(self.min_fragment, "min_fragment")
-        if shortest > max_length:
-            raise LengthError(f"min_fragment {shortest} is longer than max_length {max_length}")
-        if shortest > 1 and self.kind != "split":
-            raise LengthError(f"min_fragment only matters with overflow 'split', not {self.kind!r}")
+        if not isinstance(self.kind, str) or self.kind not in get_args(Overflow):
+            raise SettingError(f"overflow is one of {', '.join(get_args(Overflow))}, not {shown(self.kind)}")
+        for name in ("max_length", "min_fragment"):
+            object.__setattr__(self, name, validate_capacity(getattr(self, name), name))
+        if self.min_fragment > self.max_length:
+            raise SettingError(f"min_fragment {self.min_fragment} is longer than max_length {self.max_length}")
+        if self.min_fragment > 1 and self.kind != "split":
+            raise SettingError(f"min_fragment only matters with overflow 'split', not {self.kind!r}")
 
     def cut(self, lengths: IntArray, first_row: int = 0) -> tuple[Fragments, Ledger]:
         """The sequences to pack from rows of these lengths, and the account.

@@ -153,10 +153,8 @@ class Patterns:
 
     def histogram(self) -> LengthHistogram:
         """The sequences that all packs hold together."""
-        distinct, places = np.unique(self.lengths, return_inverse=True)
-        counts = np.zeros(len(distinct), np.int64)
-        np.add.at(counts, places, self.copies * np.repeat(self.counts, np.diff(self.offsets)))
-        return LengthHistogram(distinct, counts)
+        sequences = self.copies * np.repeat(self.counts, np.diff(self.offsets))
+        return LengthHistogram.from_counts(self.lengths, sequences)
 
     def __len__(self) -> int:
         return len(self.counts)

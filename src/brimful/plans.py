@@ -13,11 +13,12 @@ import numpy as np
 
 from brimful.errors import BrimfulError, PlanError, shown
 from brimful.lengths import IntArray, LengthHistogram, validate_capacity
-from brimful.lower_bounds import LowerBound, lower_bound
+from brimful.lower_bounds import DualPrices, LowerBound, dual_price_bound, lower_bound
 from brimful.patterns import Patterns
 
 _FORMAT = "brimful-plan"
 _VERSION = 1
+_NEEDED = ("algorithm", "max_length", "max_sequences", "prices", "seconds")
 _MAX_FILE_BYTES = 2**29
 
 
@@ -31,9 +32,11 @@ class PackPlan:
         histogram: the sequences that it packs.
         max_length: token slots in a pack, ≥ 1.
         max_sequences: most sequences in a pack, or None for no limit.
-        algorithm: the name of what made it, from `brimful.planning.ALGORITHMS`.
+        algorithm: the name of what made it, up to 100 letters, digits and . _ + -.
         patterns: which lengths share a pack, and how many packs look like that.
+        prices: dual prices that prove a better bound than the histogram alone gives, or None.
         seconds: how long planning took; not part of the plan's value (ignored by ==).
+        reason: why this algorithm was used; not part of the plan's value, nor of its JSON form.
 
     Raises:
         PlanError: a pack is too full, or the patterns do not cover the histogram.
@@ -53,12 +56,14 @@ class PackPlan:
     max_sequences: int | None
     algorithm: str
     patterns: Patterns
+    prices: DualPrices | None = None
     seconds: float = field(default=0.0, compare=False)
+    reason: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        validate_capacity(self.max_length, "max_length")
+        object.__setattr__(self, "max_length", validate_capacity(self.max_length, "max_length"))
         if self.max_sequences is not None:
-            validate_capacity(self.max_sequences, "max_sequences")
+            object.__setattr__(self, "max_sequences", validate_capacity(self.max_sequences, "max_sequences"))
         if not isinstance(self.algorithm, str) or not re.fullmatch(r"[\w.+-]{1,100}", self.algorithm, re.ASCII):
             raise PlanError(f"the algorithm of a plan is a plain name, not {shown(self.algorithm)}")
         tokens, sequences = self.patterns.tokens(), self.patterns.sequences()
@@ -83,8 +88,7 @@ class PackPlan:
     @property
     def efficiency(self) -> float:
         """Real tokens per token slot, a fraction from 0 to 1 (1 when there is nothing to pack)."""
-        slots = self.packs * self.max_length
-        return self.histogram.n_tokens / slots if slots else 1.0
+        return efficiency(self.histogram, self.packs, self.max_length)
 
     @property
     def packing_factor(self) -> float:
@@ -94,7 +98,11 @@ class PackPlan:
     @cached_property
     def bound(self) -> LowerBound:
         """The least number of packs that any plan needs for this histogram, with the argument that proves it."""
-        return lower_bound(self.histogram, self.max_length, self.max_sequences)
+        bound = lower_bound(self.histogram, self.max_length, self.max_sequences)
+        if self.prices is None:
+            return bound
+        priced = dual_price_bound(self.histogram, self.max_length, self.max_sequences, self.prices)
+        return priced if priced.packs > bound.packs else bound
 
     @property
     def lower_bound(self) -> int:
@@ -107,21 +115,9 @@ class PackPlan:
         return (self.packs - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
 
     def figures(self) -> dict[str, Any]:
-        """The figures of the plan under their standard names, ready for JSON."""
-        return {
-            "algorithm": self.algorithm,
-            "max_length": self.max_length,
-            "max_sequences": self.max_sequences,
-            "sequences": self.histogram.n_sequences,
-            "tokens": self.histogram.n_tokens,
-            "packs": self.packs,
-            "efficiency": self.efficiency,
-            "packing_factor": self.packing_factor,
-            "speedup_limit": self.histogram.speedup_limit(self.max_length),
-            "lower_bound": self.lower_bound,
-            "gap": self.gap,
-            "seconds": self.seconds,
-        }
+        """The figures of the plan under their standard names, ready for JSON: see `packing_figures`."""
+        figures = packing_figures(self.histogram, self.packs, self.max_length, self.max_sequences, self.bound)
+        return {"algorithm": self.algorithm, **figures, "seconds": self.seconds}
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain lists and numbers; `from_json` makes an equal plan of it."""
@@ -132,6 +128,7 @@ class PackPlan:
             "max_length": self.max_length,
             "max_sequences": self.max_sequences,
             "seconds": self.seconds,
+            "prices": self.prices and {"grid": self.prices.grid, "values": self.prices.prices.tolist()},
             "histogram": {name: getattr(self.histogram, name).tolist() for name in ("lengths", "counts")},
             "patterns": {
                 name: getattr(self.patterns, name).tolist() for name in ("lengths", "copies", "offsets", "counts")
@@ -142,7 +139,7 @@ class PackPlan:
     def from_json(cls, value: Any) -> PackPlan:
         """A plan from what `to_json` gave, trusting none of it: every promise of a plan is checked again.
 
-        Bounds and gap are not read but proven anew from the histogram.
+        Bounds and gap are not read but proven anew, from the histogram and the prices.
 
         Raises:
             PlanError: what is missing, of a wrong type, out of range, or does not hold.
@@ -151,7 +148,9 @@ class PackPlan:
             raise PlanError(f'a plan is a JSON object with "format": "{_FORMAT}"; this is something else')
         if type(version := value.get("version")) is not int or version != _VERSION:
             raise PlanError(f"plan version {shown(version)} is not known here (only {_VERSION}); plan again")
-        if missing := [key for key in ("algorithm", "max_length", "max_sequences", "seconds") if key not in value]:
+        if missing := [
+            key for key in ("algorithm", "max_length", "max_sequences", "prices", "seconds") if key not in value
+        ]:
             raise PlanError(f"a plan says its {missing[0]}; this one does not")
         seconds = value["seconds"]
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**63:
@@ -163,6 +162,7 @@ class PackPlan:
                 value["max_sequences"],
                 value["algorithm"],
                 Patterns(*(_integers(value, "patterns", name) for name in ("lengths", "copies", "offsets", "counts"))),
+                None if value["prices"] is None else _prices(value),
                 float(seconds),
             )
         except PlanError:
@@ -171,7 +171,7 @@ class PackPlan:
             raise PlanError(f"not a valid plan: {fault}") from None
 
     def save(self, path: str | Path) -> None:
-        """Write the plan as a JSON file; `load` reads it back equal."""
+        """Write the plan as a JSON file, in place of what the path held before; `load` reads it back equal."""
         Path(path).write_text(json.dumps(self.to_json(), separators=(",", ":")) + "\n", encoding="utf-8")
 
     @classmethod
@@ -199,6 +199,39 @@ class PackPlan:
             f"PackPlan({self.algorithm}, {self.histogram.n_sequences:,} sequences in {self.packs:,} packs of "
             f"{self.max_length}, efficiency {self.efficiency:.2%}, at most {self.gap:.2%} above the optimum)"
         )
+
+
+def efficiency(histogram: LengthHistogram, packs: int, max_length: int) -> float:
+    """Real tokens per token slot; 1 when there is nothing to pack."""
+    return histogram.n_tokens / (packs * max_length) if packs else 1.0
+
+
+def packing_figures(
+    histogram: LengthHistogram, packs: int, max_length: int, max_sequences: int | None, bound: LowerBound
+) -> dict[str, Any]:
+    """What a number of packs means for these sequences.
+
+    Returns:
+        max_length, max_sequences, sequences, tokens, packs, efficiency, packing_factor, speedup_limit, lower_bound and
+        gap, as plain numbers.
+    """
+    return {
+        "max_length": max_length,
+        "max_sequences": max_sequences,
+        "sequences": histogram.n_sequences,
+        "tokens": histogram.n_tokens,
+        "packs": packs,
+        "efficiency": efficiency(histogram, packs, max_length),
+        "packing_factor": histogram.n_sequences / packs if packs else 0.0,
+        "speedup_limit": histogram.speedup_limit(max_length),
+        "lower_bound": bound.packs,
+        "gap": (packs - bound.packs) / bound.packs if bound.packs else 0.0,
+    }
+
+
+def _prices(value: dict[str, Any]) -> DualPrices:
+    grid = value["prices"].get("grid") if isinstance(value["prices"], dict) else None
+    return DualPrices(validate_capacity(grid, "the grid of prices"), _integers(value, "prices", "values"))
 
 
 def _integers(value: dict[str, Any], group: str, name: str) -> IntArray:

@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from brimful.cli.measuring import cut_histogram
+from brimful.cli.inputs import cut_histogram
 from brimful.lengths import LengthHistogram
 from brimful.overflow import OverflowPolicy
+from brimful.planning import ALGORITHMS
 from tests.cli.conftest import FIGURES, FORMATS
 
 
@@ -21,10 +22,10 @@ def test_every_format_gives_the_same_figures(run, files, table, kind):
     assert value["histogram"]["sequences"] == 200
     assert value["histogram"]["tokens"] == value["ledger"]["tokens_packed"] == lengths.sum()
     assert value["padding_fraction"] == pytest.approx(1 - lengths.mean() / 64)
-    assert {method["algorithm"] for method in value["methods"]} == {"none", "next_fit", "spfhp", "lpfhp"}
-    assert all(set(method) == FIGURES for method in [*value["methods"], value["best"]])
-    assert all(method["packs"] >= value["lower_bound"] for method in value["methods"])
-    assert value["best"]["packs"] == min(method["packs"] for method in value["methods"])
+    assert {figures["algorithm"] for figures in value["plans"]} == set(ALGORITHMS)
+    assert all(set(figures) == FIGURES for figures in [*value["plans"], value["best"]])
+    assert all(figures["packs"] >= value["lower_bound"] for figures in value["plans"])
+    assert value["best"]["packs"] == min(figures["packs"] for figures in value["plans"])
 
 
 def test_tables_fit_into_eighty_columns_and_name_the_best(run, parquet):
@@ -34,7 +35,7 @@ def test_tables_fit_into_eighty_columns_and_name_the_best(run, parquet):
     report = [line for line in said.out.splitlines() if not line.startswith(("Next:", str(parquet)))]
     assert max(len(line) for line in report) <= 80
     starred = [line.split()[0] for line in report if line.rstrip().endswith(" *")]
-    assert starred == ["lpfhp"]
+    assert len(set(starred)) == 1
     assert "Proven: no packing needs fewer than" in said.out
 
 
@@ -52,7 +53,7 @@ def test_a_histogram_has_no_data_order(run, files):
     said = run("analyze", "--histogram", files["histogram"], "--max-length", 64)
     assert "no data order" in next(line for line in said.out.splitlines() if line.startswith("next_fit"))
     value = run("analyze", "--histogram", files["histogram"], "--max-length", 64, "--json").json
-    assert "next_fit" not in {method["algorithm"] for method in value["methods"]}
+    assert "next_fit" not in {figures["algorithm"] for figures in value["plans"]}
     assert value["next"].startswith("brimful plan --histogram")
 
 

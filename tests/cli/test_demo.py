@@ -1,6 +1,7 @@
 """brimful demo: it ends well, checks itself, fails loudly when a check fails, and replaces only its own output."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -8,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import brimful.cli.demo
 from brimful.cli.corpus import Corpus
 from brimful.tables.row_rules import Check
 from tests.cli.conftest import FIGURES
@@ -18,7 +18,7 @@ from tests.cli.conftest import FIGURES
 def small_corpus(monkeypatch):
     texts = [f"document {number} " * (1 + number % 7) for number in range(300)] + ["long " * 1000]
     corpus = Corpus([f"m.f{number}" for number in range(301)], texts, files=3, skipped=1)
-    monkeypatch.setattr(brimful.cli.demo, "standard_library_docstrings", lambda: corpus)
+    monkeypatch.setattr("brimful.cli.whole_path.standard_library_docstrings", lambda: corpus)
     return corpus
 
 
@@ -46,7 +46,7 @@ def test_prints_padding_picture_checks_and_what_to_type_next(run, small_corpus, 
         "is padding",
         "lower bound",
         "gap",
-        "speed-up",
+        "speed-up limit",
         "read =",
     ):
         assert words in said.out
@@ -55,7 +55,20 @@ def test_prints_padding_picture_checks_and_what_to_type_next(run, small_corpus, 
     drawn = [line for line in said.out.splitlines() if "█" in line or "▊" in line]
     assert len(drawn) == 12
     assert len({len(line) for line in drawn}) == 1
-    assert "Next: brimful analyze" in said.out
+
+
+def test_commands_that_it_prints_work_as_typed(run, small_corpus, tmp_path):
+    said = run("demo", "-o", tmp_path / "my demo", "--max-length", 512)
+    for label in ("To check it: ", "Next: "):
+        line = next(line for line in said.out.splitlines() if line.startswith(label))
+        assert run(*shlex.split(line.removeprefix(label))[1:]).status == 0
+
+
+def test_whole_demo_folder_is_no_input(run, small_corpus, tmp_path):
+    run("demo", "-o", tmp_path / "demo")
+    error = run("analyze", tmp_path / "demo", "--max-length", 512).error
+    assert "holds unpacked data (tokens.parquet) and packed data (packed)" in error
+    assert f"give {tmp_path / 'demo' / 'tokens.parquet'}" in error
 
 
 def test_packed_rows_still_say_what_they_hold(run, small_corpus, tmp_path):
@@ -119,14 +132,14 @@ def test_failure_puts_the_earlier_demo_back(run, small_corpus, tmp_path, monkeyp
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(brimful.cli.demo, "pack_to_folder", interrupted)
+    monkeypatch.setattr("brimful.cli.whole_path.pack_to_folder", interrupted)
     said = run("demo", "-o", folder)
     assert (said.status, said.err) == (130, "error: interrupted\n")
     assert {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")} == before
 
 
 def test_failed_check_ends_with_one(run, small_corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(brimful.cli.demo, "check_packed", lambda _: [Check("shards", False, "one is missing")])
+    monkeypatch.setattr("brimful.cli.whole_path.check_packed", lambda _: [Check("shards", False, "one is missing")])
     said = run("demo", "-o", tmp_path / "demo")
     assert said.status == 1
     assert "✗ FAILED shards: one is missing" in said.out

@@ -1,6 +1,7 @@
 """brimful pack: every format in, both formats out, nothing lost, and figures by the contract."""
 
 import json
+import shlex
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 from brimful.tables.check import check_packed
 from brimful.tables.same_sequences import same_sequences
 from brimful.tables.sources import open_source
+from brimful.tables.windows import WINDOW_BYTES
 from tests.cli.conftest import FIGURES, FORMATS
 
 
@@ -34,10 +36,16 @@ def test_prints_figures_ledger_and_a_line_that_loads(run, parquet, tmp_path):
     assert said.err == ""
     assert "read =" in said.out
     assert "truncated" in said.out
+    check = next(line for line in said.out.splitlines() if line.startswith("To check it: "))
+    assert run(*shlex.split(check.removeprefix("To check it: "))[1:]).status == 0
     line = next(line for line in said.out.splitlines() if line.startswith("To load it: "))
     scope = {"datasets": datasets}
     exec(line.removeprefix("To load it: "), scope)  # noqa: S102  # what the command tells its user to type
     assert set(scope["rows"].column_names) == {"input_ids", "seq_lengths"}
+
+
+def test_help_says_what_a_window_weighs(run):
+    assert f"{WINDOW_BYTES >> 20} MiB" in " ".join(run("pack", "--help").out.split())
 
 
 def test_columns_may_be_listed_or_repeated_and_may_have_a_comma(run, tmp_path):

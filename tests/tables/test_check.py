@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brimful.errors import DataError
 from brimful.tables.check import check_packed
+from brimful.tables.manifest import Manifest
 from brimful.tables.output import pack_to_folder
 from brimful.tables.same_sequences import same_sequences
 from brimful.tables.sources import table_source
 from brimful.tables.windows import PackSettings
+from tests.reference.overflow import pieces
 
 LENGTHS = np.random.default_rng(7).integers(1, 30, 80)
 TABLE = pa.table(
@@ -113,11 +116,45 @@ def test_plan_may_be_left_out(folder):
         lambda value: value["settings"].update(unheard_of=1),
         lambda value: value.update(shards=[{}]),
         lambda value: value.update(figures=3),
+        lambda value: value["figures"].update(packs=[1]),
+        lambda value: value.update(version=True),
+        lambda value: value.update(settings=[]),
+        lambda value: value["settings"].pop("seed"),
+        lambda value: value["settings"].update(token_column=["x"]),
+        lambda value: value["settings"].update(keep_columns=[["x"]]),
+        lambda value: value["settings"].update(keep_columns="name"),
+        lambda value: value["settings"].update(keep_columns=["input_ids"]),
+        lambda value: value["settings"].update({"token_column": "seq_lengths"}),
+        lambda value: value["settings"].update(max_length=32.0),
+        lambda value: value["settings"].update(overflow=["drop"]),
+        lambda value: value["settings"].update(seed=None),
+        lambda value: value.update(shards={}),
+        lambda value: value.update(shards=[]),
+        lambda value: value.update(shards=["a.parquet"]),
+        lambda value: value["shards"][0].update(rows=float("inf")),
+        lambda value: value["shards"][0].update(rows="1"),
+        lambda value: value["shards"][0].update(tokens=-1),
+        lambda value: value["shards"][0].update(tokens=True),
+        lambda value: value["shards"][0].update(path=3),
+        lambda value: value["shards"][0].update(path=""),
+        lambda value: value["shards"][0].update(path="."),
+        lambda value: value["shards"][0].update(path="data"),
+        lambda value: value["shards"][0].update(path="brimful.json"),
+        lambda value: value["shards"][0].update(path="data//x.parquet"),
+        lambda value: value["ledger"].pop("rows_read"),
+        lambda value: value["ledger"].update(more=1),
+        lambda value: value["ledger"].update(tokens_read=2**62),
+        lambda value: value["ledger"].update(tokens_read="many"),
     ],
 )
 def test_manifest_that_cannot_be_trusted_is_the_only_check(folder, change):
     edit_manifest(folder, change)
-    assert [(check.name, check.passed) for check in check_packed(folder)] == [("manifest", False)]
+    (check,) = check_packed(folder)
+    assert (check.name, check.passed) == ("manifest", False)
+    assert check.detail.startswith(f"{folder / 'brimful.json'}: ")
+    assert "\n" not in check.detail
+    with pytest.raises(DataError):
+        Manifest.load(folder)
     assert not same_sequences(table_source(TABLE), folder).passed
 
 
@@ -125,6 +162,8 @@ def test_manifest_that_cannot_be_trusted_is_the_only_check(folder, change):
 def test_manifest_that_is_none(folder, text):
     (folder / "brimful.json").write_bytes(text.encode(errors="surrogateescape"))
     assert list(failed(folder)) == ["manifest"]
+    with pytest.raises(DataError, match=r"brimful\.json: "):
+        Manifest.load(folder)
     (folder / "brimful.json").unlink()
     assert list(failed(folder)) == ["manifest"]
 
@@ -158,12 +197,50 @@ def test_cache_of_datasets_is_no_shard(folder):
 def test_shard_with_other_rows_than_listed(folder):
     edit_manifest(folder, lambda value: value["shards"][1].update(rows=1))
     assert list(failed(folder)) == ["shards"]
-    assert "is listed with 1 rows" in failed(folder)["shards"]
+    assert "is listed with 1 packs" in failed(folder)["shards"]
 
 
 def test_shard_outside_of_the_folder_is_not_read(folder):
-    edit_manifest(folder, lambda value: value["shards"][0].update(path="../" + value["shards"][0]["path"]))
-    assert "outside" in failed(folder)["shards"]
+    for path in ("../" + shards(folder)[0].name, str(shards(folder)[0]), "a/../../b.parquet", "..\\b.parquet"):
+        edit_manifest(folder, lambda value, path=path: value["shards"][0].update(path=path))
+        assert "is a path that may lead outside" in failed(folder)["manifest"]
+        assert "is a path that may lead outside" in same_sequences(table_source(TABLE), folder).detail
+
+
+def test_folder_in_the_place_of_a_shard_is_not_read(folder):
+    path = shards(folder)[0]
+    path.rename(path.with_name("moved"))
+    path.mkdir()
+    path.with_name("moved").rename(path / path.name)
+    assert "must be a file, but is a folder" in failed(folder)["shards"]
+    assert not same_sequences(table_source(TABLE), folder).passed
+
+
+@pytest.mark.parametrize("depth", [50, 500, 900, 990])
+def test_deep_nesting_is_no_crash(folder, depth):
+    """Deep enough for Python to refuse to read it, or to read it and then refuse to show it."""
+    deep = "[" * depth + "]" * depth
+    path = folder / "brimful.json"
+    good = json.loads(path.read_text())
+    for key, value in (
+        ("version", deep),
+        ("settings", deep),
+        ("plan", deep),
+        ("plan", f'{{"format": "brimful-plan", "version": {deep}}}'),
+    ):
+        rest = json.dumps({name: part for name, part in good.items() if name != key})
+        path.write_text(f'{{"{key}": {value}, {rest[1:]}')
+        assert set(failed(folder)) <= {"manifest", "plan"}
+        assert failed(folder)
+
+
+def test_lengths_beyond_any_histogram(parquet_folder):
+    path = shards(parquet_folder)[0]
+    table = pq.read_table(path)
+    huge = pa.array([[2**62, 2**62]] * table.num_rows, pa.list_(pa.int64()))
+    pq.write_table(table.set_column(table.schema.get_field_index("seq_lengths"), "seq_lengths", huge), path)
+    assert {"boundaries", "figures", "plan"} <= set(failed(parquet_folder))
+    assert not same_sequences(table_source(TABLE), parquet_folder).passed
 
 
 def test_shard_listed_twice(folder):
@@ -203,13 +280,17 @@ def test_shards_with_other_columns(parquet_folder):
         ("input_ids", lambda row: [None, *row[1:]], "no nulls", "'input_ids' holds a null"),
         ("seq_lengths", lambda _: None, "no nulls", "'seq_lengths' holds a null"),
         ("seq_lengths", lambda row: [-1, *row[1:]], "nothing empty", "a sequence without tokens"),
+        ("seq_lengths", lambda _: [2**31 - 1] * 6, "boundaries", "but seq_lengths add up to"),
     ],
 )
 def test_row_that_breaks_a_rule_is_found(parquet_folder, column, change, broken, detail):
     edit_row(parquet_folder, column, change)
     assert detail in failed(parquet_folder)[broken]
     assert "00001-of-" in failed(parquet_folder)[broken]
-    assert "row 2 (the first is 0)" in failed(parquet_folder)[broken]
+    assert "pack 2 (the first is 0)" in failed(parquet_folder)[broken]
+    compared = same_sequences(table_source(TABLE), parquet_folder)
+    assert not compared.passed
+    assert "a rule is broken" in compared.detail
 
 
 def test_boundary_that_moved_between_two_sequences(parquet_folder):
@@ -231,7 +312,7 @@ def test_ledger_that_balances_but_is_wrong(folder):
         value["ledger"]["tokens_read"] += 5
 
     edit_manifest(folder, change)
-    assert "but the rows hold" in failed(folder)["ledger"]
+    assert "but the packs hold" in failed(folder)["ledger"]
 
 
 @pytest.mark.parametrize(
@@ -272,6 +353,17 @@ def test_plan_that_is_not_the_one_packed(folder, change):
     assert list(failed(folder)) == ["plan"]
 
 
+def test_bound_that_prices_prove_is_proven_again(tmp_path):
+    """35 tokens would fill four packs of 9, but no four packs hold these lengths: only prices tell."""
+    lengths = [2, 2, 3, 3, 3, 5, 5, 5, 7]
+    table = pa.table({"input_ids": [[1] * length for length in lengths]})
+    report = pack_to_folder(table_source(table), PackSettings(9, algorithm="optimal"), tmp_path / "packed")
+    assert failed(tmp_path / "packed") == {}
+    assert report.figures["lower_bound"] == report.figures["packs"] == 5
+    edit_manifest(tmp_path / "packed", lambda value: value["figures"].update(lower_bound=4))
+    assert list(failed(tmp_path / "packed")) == ["figures"]
+
+
 @pytest.mark.parametrize(
     ("column", "change"),
     [
@@ -297,6 +389,19 @@ def test_sequence_in_the_place_of_another_of_its_length(parquet_folder):
     assert not same_sequences(table_source(doubled), parquet_folder).passed
 
 
+def test_input_with_rows_that_would_have_been_refused(parquet_folder):
+    long = pa.table({**{name: TABLE[name] for name in TABLE.column_names}, "input_ids": [[1] * 40] * 80})
+    assert "longer than 32" in same_sequences(table_source(long), parquet_folder).detail
+
+
+def test_input_without_a_column(parquet_folder):
+    with pytest.raises(DataError, match="there is no column 'input_ids'"):
+        same_sequences(table_source(TABLE.drop_columns("input_ids")), parquet_folder)
+    assert (
+        "the packs hold 'weights'" in same_sequences(table_source(TABLE.drop_columns("weights")), parquet_folder).detail
+    )
+
+
 def test_order_of_the_input_plays_no_part(parquet_folder):
     assert same_sequences(table_source(TABLE.take(list(range(80))[::-1])), parquet_folder).passed
 
@@ -317,14 +422,12 @@ def test_same_sequences_is_equality_of_multisets(tmp_path_factory, rows, overflo
     if changed and changed[-1]:
         changed[-1][random.randrange(len(changed[-1]))] = random.randint(0, 3)
 
-    def cut(row):
-        if len(row) <= 4 or overflow == "truncate":
-            return [tuple(row[:4])] if row else []
-        parts = [tuple(row[start : start + 4]) for start in range(0, len(row), 4)] if overflow == "split" else []
-        return parts[:1] + [part for part in parts[1:] if len(part) >= settings.min_fragment]
-
     def counted(table_rows):
-        return Counter(part for row in table_rows for part in cut(row))
+        return Counter(
+            tuple(row[start : start + length])
+            for row in table_rows
+            for start, length in pieces(len(row), 4, overflow, settings.min_fragment)
+        )
 
     for other in (rows, changed):
         source = table_source(pa.table({"input_ids": pa.array(other, kind)}))

@@ -186,3 +186,20 @@ def test_a_compressed_file_that_was_cut_short_is_refused(write, name):
                 rows(open_source(write(data[:size], name)))
     with pytest.raises(DataError, match="cannot be read"):
         open_source(write('{"a": 1}', name))
+
+
+@pytest.mark.parametrize("depth", [201, 1500, 20_000, 300_000])
+@pytest.mark.parametrize("brackets", ["[]", ('{"a":', "}")], ids=["lists", "objects"])
+@pytest.mark.parametrize("before", ["", '{"ids": [1]}\n'], ids=["first line", "second line"])
+def test_nesting_that_would_exhaust_the_stack_is_refused_by_line(tmp_path, depth, brackets, before):
+    opening, closing = brackets
+    path = tmp_path / "deep.jsonl"
+    path.write_text(before + '{"ids": [1], "x": ' + opening * depth + "1" + closing * depth + "}\n")
+    with pytest.raises(DataError, match=rf"deep.jsonl:{2 if before else 1}: .*(nested|field 'x')"):
+        list(open_source([path]).read(None))
+
+
+def test_brackets_in_texts_are_not_nesting(tmp_path):
+    path = tmp_path / "text.jsonl"
+    path.write_text('{"ids": [1], "text": "' + "[{" * 5000 + '\\"["}\n')
+    assert [batch.num_rows for batch in open_source([path]).read(None)] == [1]

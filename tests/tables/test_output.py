@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import brimful
-from brimful import CapacityError, OutputError, PackPlan
+from brimful import CapacityError, LengthHistogram, OutputError, PackPlan, SettingError
 from brimful.tables.output import ShardWriter, pack_to_folder
+from brimful.tables.report import ReportBuilder
 from brimful.tables.sources import open_source, table_source
 from brimful.tables.windows import PackSettings, packed_windows
 from tests.tables.packed_rows import check_rows, same_multiset, sequences_of
@@ -35,7 +36,7 @@ def test_datasets_loads_what_was_packed(tmp_path, form, shard_bytes):
     loaded = load(tmp_path / "out", form).with_format("arrow")[:]
     check_rows(loaded, 20)
     assert same_multiset([piece[0] for piece in sequences_of(loaded)], [tuple(row) for row in ROWS])
-    assert loaded.num_rows == report.plan.packs
+    assert loaded.num_rows == report.figures["packs"]
     assert (len(list((tmp_path / "out").rglob(f"*.{form}"))) > 1) == (shard_bytes == 1)
 
 
@@ -52,20 +53,50 @@ def test_the_manifest_holds_plan_ledger_settings_versions_and_shards(tmp_path):
     report = pack_to_folder(table_source(TABLE), settings, tmp_path / "out", shard_bytes=1)
     manifest = json.loads((tmp_path / "out" / "brimful.json").read_text())
     assert PackPlan.from_json(manifest["plan"]) == report.plan
-    assert manifest["figures"] == report.plan.figures()
+    assert manifest["figures"] == report.figures
     assert manifest["ledger"]["tokens_read"] == sum(map(len, ROWS))
     assert PackSettings(**{**manifest["settings"], "keep_columns": (), "drop_columns": ()}) == settings
     assert manifest["versions"]["brimful"] == brimful.__version__
     found = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.parquet"))
     assert [shard["path"] for shard in manifest["shards"]] == found
-    assert sum(shard["rows"] for shard in manifest["shards"]) == report.plan.packs
+    assert sum(shard["rows"] for shard in manifest["shards"]) == report.figures["packs"]
     assert sum(shard["tokens"] for shard in manifest["shards"]) == report.ledger.tokens_packed
 
 
 def test_a_plan_too_large_for_the_manifest_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr("brimful.tables.output._MOST_PATTERNS", 2)
+    monkeypatch.setattr("brimful.tables.report._MOST_PATTERNS", 2)
     pack_to_folder(table_source(TABLE), PackSettings(20), tmp_path / "out")
     assert json.loads((tmp_path / "out" / "brimful.json").read_text())["plan"] is None
+
+
+def test_many_windows_add_up_to_one_plan_however_their_patterns_are_merged(monkeypatch):
+    """The plan of all windows covers what all windows packed; past the limit figures stay and the plan is left out."""
+    rng = np.random.default_rng(0)
+    rows = [[0] * length for length in rng.integers(1, 60, 3000).tolist()]
+    source = table_source(pa.table({"input_ids": pa.array(rows, pa.list_(pa.int8()))}))
+    settings = PackSettings(100, window_tokens=1000)
+
+    def report():
+        builder = ReportBuilder(settings)
+        for _ in builder.batches(packed_windows(source, settings)[1]):
+            pass
+        return builder.report()
+
+    whole = report()
+    assert whole.plan is not None
+    assert whole.windows > 50
+    assert whole.plan.histogram == LengthHistogram.from_lengths([len(row) for row in rows])
+    assert whole.plan.figures() == whole.figures
+    monkeypatch.setattr("brimful.tables.report._MOST_PATTERNS", 100)
+    without = report()
+    assert without.plan is None
+    assert {**without.figures, "seconds": 0} == {**whole.figures, "seconds": 0}
+
+
+def test_an_unknown_format_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(SettingError, match="format is one of parquet, arrow, not 'csv'"):
+        pack_to_folder(table_source(TABLE), PackSettings(20), tmp_path / "out", "csv")  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_output_that_exists_is_left_alone(tmp_path):
@@ -122,6 +153,7 @@ PEAK = """
 import resource, sys
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from brimful.tables.output import pack_to_folder
+from brimful.tables.report import ReportBuilder
 from brimful.tables.sources import open_source
 from brimful.tables.windows import PackSettings, packed_windows
 path, groups = sys.argv[1], int(sys.argv[2])

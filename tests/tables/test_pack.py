@@ -1,6 +1,6 @@
 """pack_dataset: whole sequences, every one once, no pack too full, whatever the layout of the input and the windows."""
 
-from typing import Any
+from typing import Any, cast
 
 import datasets
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brimful import CapacityError, DataError, LengthError, PlanError, pack_dataset, packing_report, plan
+from brimful import CapacityError, DataError, LengthError, OutputError, SettingError, pack_dataset, packing_report, plan
 from brimful.tables import windows as windows_module
 from tests.tables.packed_rows import check_rows, same_multiset, sequences_of
 
@@ -306,6 +306,32 @@ def test_lists_that_do_not_match_the_tokens_are_refused_by_row(column, message):
         pack_dataset(table, 4)
 
 
+def test_views_of_text_are_packed_and_kept_as_plain_text():
+    table = pa.table(
+        {
+            "input_ids": pa.array(FOUR),
+            "words": pa.array([[str(token) for token in row] for row in FOUR], pa.list_(pa.string_view())),
+            "source": pa.array(list("abcd"), pa.string_view()),
+        }
+    )
+    packed = pack_dataset(table, 5, keep_columns="source")
+    assert packed.schema.field("words").type == pa.list_(pa.string())
+    for row in packed.to_pylist():
+        assert row["words"] == [str(token) for token in row["input_ids"]]
+    assert sorted(value for row in packed["source"].to_pylist() for value in row) == list("abcd")
+
+
+def test_windows_are_cut_by_weight_at_the_same_rows_in_any_chunks(monkeypatch):
+    """Long kept texts weigh more than tokens: they close windows too, and not by the batches that they come in."""
+    monkeypatch.setattr(windows_module, "WINDOW_BYTES", 5000)
+    rows = [[n % 7] * (n % 5 + 1) for n in range(200)]
+    table = ids(rows).append_column("text", pa.array(["x" * (n % 90) for n in range(200)]))
+    whole = pack_dataset(table, 20, keep_columns="text")
+    assert packing_report(whole)["windows"] > 5
+    parts = pa.concat_tables([table.slice(0, 3), table.slice(3, 90), table.slice(93)])
+    assert pack_dataset(parts, 20, keep_columns="text").equals(whole)
+
+
 def test_null_rows_and_null_tokens_are_refused_by_row():
     with pytest.raises(DataError, match=r"'input_ids': row 1 is null"):
         pack_dataset(ids([[1], None]), 4)
@@ -317,16 +343,26 @@ def test_null_rows_and_null_tokens_are_refused_by_row():
     ("table", "arguments", "error", "message"),
     [
         (pa.table({"ids": [[1]]}), {}, DataError, r"no column 'input_ids'.*its columns are: 'ids'"),
-        (pa.table({"input_ids": ["text"]}), {}, DataError, r"holds string, not lists of token ids; pack text with"),
+        (
+            pa.table({"input_ids": ["text"]}),
+            {},
+            DataError,
+            r"holds string, not lists of token ids; it is text",
+        ),
         (pa.table({"input_ids": [[0.5]]}), {}, DataError, r"holds list<.*double>, not lists of token ids"),
         (pa.table({"input_ids": [[1]], "seq_lengths": [[1]]}), {}, DataError, r"packed already"),
         (pa.table({"input_ids": [[1]]}), {"drop_columns": ["x"]}, DataError, r"no column 'x'"),
         (pa.table({"input_ids": [[1]]}), {"drop_columns": ["input_ids"]}, DataError, r"can only be one of"),
-        (pa.table({"input_ids": [[1]]}), {"algorithm": "magic"}, PlanError, r"no algorithm 'magic'; there are auto, "),
-        (pa.table({"input_ids": [[1]]}), {"seed": -1}, LengthError, r"seed is a whole number from 0 to .*, not -1"),
+        (
+            pa.table({"input_ids": [[1]]}),
+            {"algorithm": "magic"},
+            SettingError,
+            r"no algorithm 'magic'; there are auto, ",
+        ),
+        (pa.table({"input_ids": [[1]]}), {"seed": -1}, SettingError, r"seed is a whole number from 0 to .*, not -1"),
         (pa.table({"input_ids": [[1]]}), {"window_tokens": 0}, LengthError, r"window_tokens is a whole number from 1"),
         (pa.table({"input_ids": [[1]]}), {"max_sequences": 0}, LengthError, r"max_sequences is a whole number from 1"),
-        (pa.table({"input_ids": [[1]]}), {"overflow": "cut"}, LengthError, r"overflow is one of"),
+        (pa.table({"input_ids": [[1]]}), {"overflow": "cut"}, SettingError, r"overflow is one of"),
         ([[1]], {}, DataError, r"a pyarrow.Table or a datasets.Dataset, not list"),
     ],
 )
@@ -367,7 +403,53 @@ def test_a_dataset_on_disk_is_packed_to_disk_and_respects_its_selection(tmp_path
     assert len(after) == 1, "a failed packing leaves no file behind"
 
 
+def test_class_labels_keep_their_names():
+    features: Any = datasets.Features(
+        {
+            "input_ids": datasets.Sequence(datasets.Value("int32")),
+            "tags": datasets.Sequence(datasets.ClassLabel(names=["O", "B"])),
+            "kind": datasets.ClassLabel(names=["prose", "verse"]),
+        }
+    )
+    rows = {"input_ids": [[1, 2], [3]], "tags": [[0, 1], [1]], "kind": [0, 1]}
+    packed = pack_dataset(datasets.Dataset.from_dict(rows, features=features), 3, keep_columns="kind")
+    assert packed.features["kind"].feature.names == ["prose", "verse"]
+    assert packed.features["tags"].feature.names == ["O", "B"]
+    assert packed[0]["kind"] == [0, 1]
+
+
+def test_a_cache_folder_that_cannot_be_written_is_one_clear_error(tmp_path, monkeypatch):
+    datasets.Dataset.from_dict({"input_ids": FOUR}).save_to_disk(tmp_path / "saved")
+    loaded = datasets.load_from_disk(tmp_path / "saved")
+    before = sorted(tmp_path.rglob("*"))
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("brimful.tables.hugging_face.pa.ipc.new_stream", refuse)
+    with pytest.raises(OutputError, match=r"cannot be written \(Permission denied"):
+        pack_dataset(loaded, 5)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_numpy_integers_are_settings_like_any_other():
+    five, two, three, four = (
+        cast(int, kind(n)) for n, kind in ((5, np.int64), (2, np.int32), (3, np.uint8), (4, np.int16))
+    )
+    packed = pack_dataset(ids(FOUR), five, two, seed=three, window_tokens=four)
+    assert packing_report(packed)["figures"]["max_length"] == 5
+
+
+def test_kept_columns_may_be_one_name_and_may_be_named_twice():
+    table = ids(FOUR).append_column("id", pa.array(range(4)))
+    once = pack_dataset(table, 5, keep_columns="id")
+    assert once.schema.names == ["input_ids", "id", "seq_lengths"]
+    assert pack_dataset(table, 5, keep_columns=["id", "id"]).equals(once)
+
+
 def test_data_without_a_report_says_so():
+    with pytest.raises(DataError, match="carries no packing report"):
+        packing_report(3)
     with pytest.raises(DataError, match="carries no packing report"):
         packing_report(ids(FOUR))
     with pytest.raises(DataError, match="carries no packing report"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TextIO
@@ -11,13 +12,12 @@ from typing import Annotated, Any, TextIO
 import typer
 
 import brimful
-from brimful.cli import analyze, demo, pack, plan
+from brimful.cli import analyze, check, demo, options, pack, plan
 from brimful.errors import BrimfulError
 
 __all__ = ["app", "main"]
 
 BAD_INPUT = 2
-INTERRUPTED = 128 + 2  # SIGINT
 BROKEN_PIPE = 128 + 13  # SIGPIPE
 
 app = typer.Typer(
@@ -28,9 +28,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("analyze", short_help="How much is padding, and what packing would give.")(analyze.command)
-app.command("plan", short_help="Decide which lengths share a pack.")(plan.command)
-app.command("pack", short_help="Pack files into a folder of full rows.")(pack.command)
+for name, command, in_short in (
+    ("analyze", analyze.command, "How much is padding, and what packing would give."),
+    ("plan", plan.command, "Decide which lengths share a pack."),
+    ("pack", pack.command, "Pack files into a folder of full rows."),
+    ("check", check.command, "Check a packed folder, and that it holds what its input held."),
+):
+    app.command(name, short_help=in_short, epilog=options.INPUT_HELP)(command)
 app.command("demo", short_help="The whole path, on a corpus that every Python has.")(demo.command)
 
 
@@ -57,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 done, 1 a check that was asked for failed, 2 bad input, with one line on standard error;
-        130 interrupted, 141 the reader of the output went away.
+        130 interrupted, 143 told to end (nothing half-written stays behind), 141 the reader of the output went away.
 
     Example:
         >>> main(["--version"])
@@ -68,14 +72,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a sign that cannot be shown is no error
+    _end_like_an_interrupt()
     try:
         status = _run(given)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         _discard(sys.stdout)
         return BROKEN_PIPE
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", INTERRUPTED)
+    except (KeyboardInterrupt, typer.Abort) as end:
+        by = next((number for number in end.args if isinstance(number, int)), signal.SIGINT)
+        return _fail("interrupted" if by == signal.SIGINT else "told to end", 128 + by)
     except BrimfulError as fault:
         return _fail(str(fault))
     except OSError as fault:
@@ -83,6 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         place = f"{fault.filename}: " if fault.filename is not None else ""
         return _fail(f"{place}{fault.strerror or fault}")
     return status
+
+
+def _end_like_an_interrupt() -> None:
+    """Let the signals by which batch systems end a job clean up as Ctrl-C does."""
+
+    def end(number: int, _: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        with contextlib.suppress(AttributeError, ValueError):  # not on this system, or not in the main thread
+            signal.signal(getattr(signal, name), end)
 
 
 def _run(arguments: list[str]) -> int:

@@ -1,22 +1,24 @@
-"""brimful analyze: how much is padding, what each way of packing would give, and the proven best."""
+"""brimful analyze: how much is padding, what each algorithm would give, and the proven best."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 
 from brimful.cli import options, printing
-from brimful.cli.measuring import InputOptions, Measured, measure
-from brimful.lower_bounds import LowerBound, lower_bound
+from brimful.cli.comparison import Comparison, best, compare
 from brimful.overflow import Overflow, OverflowPolicy
-from brimful.planning import AUTO
-from brimful.report.comparison import Method, best, compare, explain_bound, explain_gap, methods_table
+from brimful.planning import ALGORITHMS, DATA_ORDER
+from brimful.report.comparison import comparison_table, explain_bound, explain_collapse
 from brimful.report.figures import ledger_table
 from brimful.report.histogram import HistogramChart, summary
+
+if TYPE_CHECKING:
+    from brimful.cli.inputs import InputOptions, Measured
 
 _WORTHWHILE = 1.05
 
@@ -28,33 +30,34 @@ def command(
     max_sequences: options.MaxSequences = None,
     overflow: options.OverflowKind = "error",
     min_fragment: options.MinFragment = 1,
-    column: options.Column = None,
+    token_column: options.TokenColumn = None,
     text_column: options.TextColumn = None,
     tokenizer: options.Tokenizer = None,
     json: options.Json = False,
 ) -> Callable[[], int]:
-    """How much is padding, what each way of packing would give, and the proven best."""
+    """How much is padding, what each algorithm would give, and the proven best."""
 
     def run() -> int:
+        from brimful.cli.inputs import InputOptions, measure
+
         policy = OverflowPolicy(cast(Overflow, overflow), max_length, min_fragment)
-        given = InputOptions(tuple(inputs or ()), histogram, column, text_column, tokenizer)
+        given = InputOptions(tuple(inputs or ()), histogram, token_column, text_column, tokenizer)
         with printing.row_progress("reading lengths", None) as progress:
             measured = measure(given, policy, progress)
         with printing.status("planning") as now:
-            methods = compare(measured.histogram, measured.lengths, max_length, max_sequences, now)
-        bound = lower_bound(measured.histogram, max_length, max_sequences)
-        advice = next_command(given, policy, max_sequences, measured.beside, best(methods))
+            compared = compare(measured.histogram, measured.lengths, max_length, max_sequences, now)
+        advice = next_command(given, policy, max_sequences, measured.beside, best(compared.plans))
         if json:
-            printing.print_json(_to_json(measured, methods, bound, max_length, max_sequences, advice))
+            printing.print_json(_to_json(measured, compared, max_length, max_sequences, advice))
         else:
-            _print(printing.output(), measured, methods, bound, max_length, advice)
+            _print(printing.output(), measured, compared, max_length, advice)
         return 0
 
     return run
 
 
 def next_command(
-    given: InputOptions, policy: OverflowPolicy, max_sequences: int | None, beside: tuple[str, ...], top: Method
+    given: InputOptions, policy: OverflowPolicy, max_sequences: int | None, beside: tuple[str, ...], top: dict[str, Any]
 ) -> str:
     """The command that does with this input what was found to be best, ready to be typed."""
     words = ["brimful", "plan" if given.histogram else "pack", *given.words()]
@@ -62,8 +65,8 @@ def next_command(
     words += ["--max-length", str(policy.max_length)]
     if max_sequences is not None:
         words += ["--max-sequences", str(max_sequences)]
-    if top.algorithm != AUTO:
-        words += ["--algorithm", top.algorithm]
+    if top["algorithm"] != next(iter(ALGORITHMS)):  # what auto never does worse than
+        words += ["--algorithm", top["algorithm"]]
     if policy.kind != "error":
         words += ["--overflow", policy.kind]
     if policy.min_fragment > 1:
@@ -73,8 +76,7 @@ def next_command(
 
 def _to_json(
     measured: Measured,
-    methods: list[Method],
-    bound: LowerBound,
+    compared: Comparison,
     max_length: int,
     max_sequences: int | None,
     advice: str,
@@ -85,10 +87,10 @@ def _to_json(
         "max_sequences": max_sequences,
         "padding_fraction": measured.histogram.padding_fraction(max_length),
         "speedup_limit": measured.histogram.speedup_limit(max_length),
-        "lower_bound": bound.packs,
-        "lower_bound_kind": bound.kind,
-        "best": best(methods).figures,
-        "methods": [method.figures for method in methods if method.figures],
+        "lower_bound": compared.bound.packs,
+        "lower_bound_kind": compared.bound.kind,
+        "best": best(compared.plans),
+        "plans": compared.plans,
         "histogram": summary(measured.histogram),
         "ledger": asdict(measured.ledger),
         "next": advice,
@@ -98,8 +100,7 @@ def _to_json(
 def _print(
     console: Console,
     measured: Measured,
-    methods: list[Method],
-    bound: LowerBound,
+    compared: Comparison,
     max_length: int,
     advice: str,
 ) -> None:
@@ -126,9 +127,11 @@ def _print(
     if limit < _WORTHWHILE:
         console.print("  So there is little to gain by packing.")
     console.print("\nPacked\n", style="bold")
-    console.print(methods_table(methods))
+    plans = compared.plans
+    planned = {figures["algorithm"] for figures in plans}
+    console.print(comparison_table(plans, best(plans), left_out=sorted(DATA_ORDER - planned)))
     console.print("* best.  gap: above the proven least for that limit.  seconds: planning.", style="dim")
-    if reason := explain_gap(methods, histogram, max_length):
+    if reason := explain_collapse(plans, histogram, max_length):
         console.print(f"\n{reason}")
-    console.print(f"\n{explain_bound(bound)}")
+    console.print(f"\n{explain_bound(compared.bound)}")
     printing.print_command(console, "Next:", advice)

@@ -8,28 +8,28 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from brimful.errors import LengthError
+from brimful.assignment import validate_seed
+from brimful.errors import BrimfulError
 from brimful.lengths import validate_capacity
 from brimful.planning import ALGORITHMS
 
 
 def capacity(name: str) -> Callable[[str | int], int]:
-    """A parser of whole numbers that a pack can hold, whose error says so; typer gives it defaults as well."""
-
-    def parse(text: str | int) -> int:
-        try:
-            return validate_capacity(int(text) if _is_whole(text) else text, name)
-        except LengthError as fault:
-            raise typer.BadParameter(str(fault)) from None
-
-    return parse
+    """A parser of whole numbers that a pack can hold; typer gives it defaults as well."""
+    return lambda text: _number(text, name, validate_capacity)
 
 
 def seed(text: str | int) -> int:
-    """A whole number from 0 up."""
-    if not _is_whole(text) or int(text) < 0:
-        raise typer.BadParameter(f"seed is a whole number from 0 up, not {text!r}")
-    return int(text)
+    """A parser of seeds."""
+    return _number(text, "seed", validate_seed)
+
+
+def _number(text: str | int, name: str, validate: Callable[[object, str], int]) -> int:
+    """What the library's own check makes of a text; its error becomes one of usage."""
+    try:
+        return validate(int(text) if _is_whole(text) else text, name)
+    except BrimfulError as fault:
+        raise typer.BadParameter(str(fault)) from None
 
 
 def _is_whole(text: str | int) -> bool:
@@ -37,22 +37,11 @@ def _is_whole(text: str | int) -> bool:
     return written.isascii() and written.removeprefix("-").isdigit() and len(written) < 20
 
 
-Inputs: TypeAlias = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="INPUT",
-        show_default=False,
-        help="Parquet, Arrow or JSONL files (also .gz, .zst), or folders of them.",
-    ),
-]
-OptionalInputs: TypeAlias = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="INPUT",
-        show_default=False,
-        help="Parquet, Arrow or JSONL files (also .gz, .zst), or folders of them; or use --histogram.",
-    ),
-]
+INPUT_HELP = "INPUT: Parquet, Arrow or JSONL files (also .gz, .zst), or folders of them."
+"""Stands below the options: typer would put a Python type beside the name of an argument that it lists itself."""
+
+Inputs: TypeAlias = Annotated[list[Path], typer.Argument(metavar="INPUT", hidden=True)]
+OptionalInputs: TypeAlias = Annotated[list[Path] | None, typer.Argument(metavar="INPUT", hidden=True)]
 Histogram: TypeAlias = Annotated[
     Path | None,
     typer.Option("--histogram", metavar="FILE.csv", help="In place of INPUT: a file with the header length,count."),
@@ -90,9 +79,11 @@ MinFragment: TypeAlias = Annotated[
         help="Shortest remainder, in tokens, that --overflow split keeps.",
     ),
 ]
-Column: TypeAlias = Annotated[
+TokenColumn: TypeAlias = Annotated[
     str | None,
-    typer.Option("--column", metavar="NAME", help="The column with the lists of token ids; input_ids if left out."),
+    typer.Option(
+        "--token-column", metavar="NAME", help="The column with the lists of token ids; input_ids if left out."
+    ),
 ]
 TextColumn: TypeAlias = Annotated[
     str | None,

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from brimful.cli import options, printing
-from brimful.cli.measuring import InputOptions, open_tokens
-from brimful.errors import OutputError
 from brimful.overflow import Overflow
 from brimful.report.figures import figures_table, ledger_table
-from brimful.tables.batches import Source
-from brimful.tables.output import Format, pack_to_folder
-from brimful.tables.pack import PackReport
-from brimful.tables.windows import PackSettings
+
+if TYPE_CHECKING:
+    from brimful.cli.inputs import InputOptions
+    from brimful.tables.batches import Source
+    from brimful.tables.output import Format
+    from brimful.tables.report import PackReport
 
 Output = Annotated[
     Path,
@@ -46,7 +47,7 @@ WindowTokens = Annotated[
         "--window-tokens",
         metavar="N",
         parser=options.capacity("window_tokens"),
-        help="Tokens planned and packed together; what weighs 128 MiB if left out.",
+        help="Tokens planned and packed together; what weighs 64 MiB if left out.",
     ),
 ]
 
@@ -60,7 +61,7 @@ def command(
     seed: Seed = 0,
     overflow: options.OverflowKind = "error",
     min_fragment: options.MinFragment = 1,
-    column: options.Column = None,
+    token_column: options.TokenColumn = None,
     text_column: options.TextColumn = None,
     tokenizer: options.Tokenizer = None,
     keep_columns: KeepColumns = None,
@@ -72,30 +73,31 @@ def command(
     """Pack files into a folder of full rows, which datasets loads."""
 
     def run() -> int:
-        if file_format not in get_args(Format):
-            raise OutputError(f"format is one of {', '.join(get_args(Format))}, not {file_format!r}")
-        if output.exists() or output.is_symlink():
-            raise OutputError(f"{output}: exists already; choose another output folder, or remove this one")
-        source, tokens = open_tokens(InputOptions(tuple(inputs), None, column, text_column, tokenizer))
+        from brimful.cli.inputs import InputOptions, open_tokens
+        from brimful.tables.output import pack_to_folder
+        from brimful.tables.windows import PackSettings
+
+        given = InputOptions(tuple(inputs), None, token_column, text_column, tokenizer)
+        source, tokens = open_tokens(given)
         settings = PackSettings(
             max_length,
-            max_sequences,
-            algorithm,
-            seed,
-            cast(Overflow, overflow),
-            min_fragment,
-            tokens,
-            split_names(source, keep_columns or ()),
-            split_names(source, drop_columns or ()),
-            window_tokens,
+            max_sequences=max_sequences,
+            algorithm=algorithm,
+            seed=seed,
+            overflow=cast(Overflow, overflow),
+            min_fragment=min_fragment,
+            token_column=tokens,
+            keep_columns=split_names(source, keep_columns or ()),
+            drop_columns=split_names(source, drop_columns or ()),
+            window_tokens=window_tokens,
         )
         with printing.row_progress("packing rows", source.n_rows) as progress:
-            report = pack_to_folder(source, settings, output, cast(Format, file_format), progress=progress)
+            report = pack_to_folder(source, settings, output, cast("Format", file_format), progress=progress)
         if json:
             printing.print_json(
                 {
-                    **report.plan.figures(),
-                    "lower_bound_kind": report.plan.bound.kind,
+                    **report.figures,
+                    "lower_bound_kind": report.bound_kind,
                     "windows": report.windows,
                     "ledger": asdict(report.ledger),
                     "input": source.name,
@@ -104,7 +106,7 @@ def command(
                 }
             )
         else:
-            _print(source.name, report, output, file_format)
+            _print(source.name, report, output, file_format, check_command(output, given))
         return 0
 
     return run
@@ -125,10 +127,16 @@ def loading_line(folder: Path, file_format: str) -> str:
     return f"rows = datasets.load_dataset({str(folder)!r}, split='train')"
 
 
-def _print(name: str, report: PackReport, output: Path, file_format: str) -> None:
+def check_command(folder: Path, given: InputOptions) -> str:
+    """The command that checks a packed folder against the input that it was packed from."""
+    return shlex.join(["brimful", "check", str(folder), *replace(given, token_column=None).words()])
+
+
+def _print(name: str, report: PackReport, output: Path, file_format: str, check: str) -> None:
     console = printing.output()
     console.print(name, style="bold", soft_wrap=True)
-    console.print(figures_table(report.plan.figures(), report.plan.bound.kind))
+    console.print(figures_table(report.figures, report.bound_kind))
     console.print(ledger_table(report.ledger))
     printing.print_command(console, "\nPacked into", str(output))
+    printing.print_command(console, "To check it:", check)
     printing.print_command(console, "To load it:", f"import datasets; {loading_line(output, file_format)}")

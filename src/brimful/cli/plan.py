@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,16 +12,22 @@ from typing import Annotated, cast
 import typer
 
 from brimful.cli import options, printing
-from brimful.cli.measuring import InputOptions, measure
 from brimful.errors import LengthError, OutputError
 from brimful.overflow import Overflow, OverflowPolicy
-from brimful.planning import DATA_ORDER, plan, resolve_algorithm
+from brimful.planning import DATA_ORDER, plan, require_algorithm
 from brimful.plans import PackPlan
 from brimful.report.figures import figures_table, ledger_table
 
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="PLAN.json", help="Write the plan here; the file must not exist."),
+]
+
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit", metavar="S", help="Seconds after which optimal gives the best plan so far; none if left out."
+    ),
 ]
 
 
@@ -30,10 +37,11 @@ def command(
     histogram: options.Histogram = None,
     max_sequences: options.MaxSequences = None,
     algorithm: options.Algorithm = "auto",
+    time_limit: TimeLimit = None,
     output: Output = None,
     overflow: options.OverflowKind = "error",
     min_fragment: options.MinFragment = 1,
-    column: options.Column = None,
+    token_column: options.TokenColumn = None,
     text_column: options.TextColumn = None,
     tokenizer: options.Tokenizer = None,
     json: options.Json = False,
@@ -41,8 +49,11 @@ def command(
     """Decide which lengths share a pack; print the figures, or write the plan with -o."""
 
     def run() -> int:
+        from brimful.cli.inputs import InputOptions, measure
+
         policy = OverflowPolicy(cast(Overflow, overflow), max_length, min_fragment)
-        in_order = resolve_algorithm(algorithm) in DATA_ORDER
+        require_algorithm(algorithm)
+        in_order = algorithm in DATA_ORDER
         if in_order and histogram is not None:
             raise LengthError(
                 f"{algorithm} packs in data order, which a histogram does not have; give it input files, "
@@ -50,22 +61,25 @@ def command(
             )
         if output is not None:
             _require_free(output)
-        given = InputOptions(tuple(inputs or ()), histogram, column, text_column, tokenizer)
+        given = InputOptions(tuple(inputs or ()), histogram, token_column, text_column, tokenizer)
         with printing.row_progress("reading lengths", None) as progress:
             measured = measure(given, policy, progress)
         data = measured.lengths if in_order and measured.lengths is not None else measured.histogram
         with printing.status("planning"):
-            made = plan(data, max_length, max_sequences, algorithm)
+            made = plan(data, max_length, max_sequences, algorithm, time_limit=time_limit)
         if output is not None:
             write_plan(made, output)
         if json:
             written = None if output is None else str(output)
-            extra = {"lower_bound_kind": made.bound.kind, "patterns": len(made.patterns), "output": written}
+            extra = {"lower_bound_kind": made.bound.kind, "reason": made.reason, "patterns": len(made.patterns)}
+            extra["output"] = written
             printing.print_json({**made.figures(), **extra, "ledger": asdict(measured.ledger)})
             return 0
         console = printing.output()
         console.print(measured.name, style="bold", soft_wrap=True)
         console.print(figures_table(made.figures(), made.bound.kind))
+        if algorithm == "auto":
+            console.print(f"  {made.reason}", style="dim", soft_wrap=True)
         console.print(ledger_table(measured.ledger))
         if output is not None:
             printing.print_command(
@@ -84,17 +98,43 @@ def write_plan(made: PackPlan, path: Path) -> None:
     Raises:
         OutputError: the path exists, or cannot be written.
     """
-    _require_free(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-partial-", dir=path.parent) as folder:
             partial = Path(folder) / path.name
             made.save(partial)
-            partial.rename(path)
+            _give_name(partial, path)
     except OSError as fault:
         raise OutputError(f"{path}: cannot be written ({fault.strerror or fault})") from None
 
 
+def _give_name(partial: Path, path: Path) -> None:
+    """A second name for a whole file, which unlike a rename never takes the place of another file."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError:  # a file system without links
+        _copy_to_new(partial, path)
+
+
+def _copy_to_new(source: Path, path: Path) -> None:
+    try:
+        file = path.open("xb")
+    except FileExistsError:
+        raise _exists(path) from None
+    try:
+        with file:
+            file.write(source.read_bytes())
+    except BaseException:
+        path.unlink()
+        raise
+
+
 def _require_free(path: Path) -> None:
     if path.exists() or path.is_symlink():
-        raise OutputError(f"{path}: exists already; choose another output file, or remove this one")
+        raise _exists(path)
+
+
+def _exists(path: Path) -> OutputError:
+    return OutputError(f"{path}: exists already; choose another output file, or remove this one")

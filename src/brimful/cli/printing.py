@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from brimful.tables.row_rules import Check
 
 
 class OutputConsole(Console):
@@ -34,6 +37,15 @@ def print_command(console: Console, label: str, command: str) -> None:
     """A line to be copied: it is never wrapped."""
     console.print(f"{label} ", end="", style="dim", soft_wrap=True)
     console.print(command, style="bold", soft_wrap=True)
+
+
+def print_checks(console: Console, checks: Sequence[Check]) -> None:
+    """A line for each check, with a mark that tells whether it passed."""
+    good, bad = ("ok", "FAILED") if console.options.ascii_only else ("✓", "✗ FAILED")
+    for check in checks:
+        mark, style = (good, "green") if check.passed else (bad, "bold red")
+        console.print(f"  {mark} ", style=style, end="")
+        console.print(f"{check.name}: {check.detail}", soft_wrap=True)
 
 
 @contextmanager

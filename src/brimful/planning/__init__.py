@@ -1,44 +1,44 @@
 """Planning: from a histogram to a plan, by an algorithm of the registry.
 
-One algorithm a file, one function shape: `PackingProblem -> Patterns`. What is registered in `ALGORITHMS` is offered by
+One algorithm a file, one function shape: `PackingProblem -> Solution`. What is registered in `ALGORITHMS` is offered by
 `plan`, by the command line and by `analyze`, and is put through every property test.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from brimful.errors import PlanError, shown
+from brimful.errors import SettingError, shown
 from brimful.lengths import LengthHistogram, Lengths, require_fit, validate_capacity, validate_lengths
-from brimful.patterns import Patterns
+from brimful.lower_bounds import lower_bound
+from brimful.planning.cutting_stock import optimal
 from brimful.planning.longest_pack_first import lpfhp
 from brimful.planning.next_fit import next_fit
-from brimful.planning.problem import PackingProblem
+from brimful.planning.problem import PackingProblem, Solution
 from brimful.planning.shortest_pack_first import spfhp
 from brimful.planning.unpacked import unpacked
 from brimful.plans import PackPlan
 
-__all__ = ["ALGORITHMS", "AUTO", "DATA_ORDER", "PackingProblem", "plan", "resolve_algorithm"]
+__all__ = ["ALGORITHMS", "DATA_ORDER", "PackingProblem", "Solution", "plan", "require_algorithm"]
 
-ALGORITHMS: Mapping[str, Callable[[PackingProblem], Patterns]] = MappingProxyType(
-    {"lpfhp": lpfhp, "spfhp": spfhp, "next_fit": next_fit, "none": unpacked}
+ALGORITHMS: Mapping[str, Callable[[PackingProblem], Solution]] = MappingProxyType(
+    {"lpfhp": lpfhp, "spfhp": spfhp, "optimal": optimal, "next_fit": next_fit, "none": unpacked}
 )
 """Every algorithm by name."""
 
 DATA_ORDER = frozenset({"next_fit"})
 """The algorithms that need the lengths in data order; the others do with the histogram."""
 
-AUTO = "lpfhp"
-"""What `algorithm="auto"` stands for."""
+_AUTO_WORK = 2**19  # max_length × lengths for which auto tries optimal: about a second
 
 
-def resolve_algorithm(name: str) -> str:
-    """The name of the algorithm that `name` stands for, or a PlanError that lists those there are."""
+def require_algorithm(name: str) -> None:
+    """Nothing, if there is such an algorithm; otherwise a SettingError that lists those there are."""
     if not isinstance(name, str) or name not in {"auto", *ALGORITHMS}:
-        raise PlanError(f"there is no algorithm {shown(name)}; there are auto, {', '.join(ALGORITHMS)}")
-    return AUTO if name == "auto" else name
+        raise SettingError(f"there is no algorithm {shown(name)}; there are auto, {', '.join(ALGORITHMS)}")
 
 
 def plan(
@@ -46,6 +46,9 @@ def plan(
     max_length: int,
     max_sequences: int | None = None,
     algorithm: str = "auto",
+    *,
+    time_limit: float | None = None,
+    target_gap: float = 0.001,
 ) -> PackPlan:
     """Decide which lengths share a pack.
 
@@ -53,32 +56,38 @@ def plan(
         data: a histogram, or (sequences,) lengths in tokens, each ≥ 1 and ≤ max_length.
         max_length: token slots in a pack, ≥ 1.
         max_sequences: most sequences in a pack (the paper's packing depth), ≥ 1; None for no limit.
-        algorithm: a name from `ALGORITHMS`, or "auto" (now lpfhp):
+        algorithm: a name from `ALGORITHMS`, or "auto": lpfhp, and optimal where lpfhp is more than target_gap above the
+            proven bound and the problem is small enough to take about a second, or a time_limit is given.
 
             - lpfhp: best fit decreasing on the histogram; near the bound on most data, in milliseconds;
+            - optimal: column generation; most often within a few packs of the bound, with a proof of its own;
             - spfhp: the paper's algorithm, worst fit decreasing as published;
             - next_fit: greedy in data order; needs lengths, not a histogram;
             - none: every sequence alone.
+        time_limit: seconds, above 0, after which optimal returns the best plan so far with the bound proven so far (a
+            plan that was cut short may differ from run to run); None for no limit. Other algorithms ignore it.
+        target_gap: (packs − bound) / bound, ≥ 0, at which auto is content, and optimal leaves finer grids alone.
 
     Returns:
         A plan that covers the data exactly, with its proven lower bound. The same input gives the same plan.
 
     Raises:
         CapacityError: a sequence is longer than max_length.
-        LengthError: lengths or capacities that are not whole numbers ≥ 1, or a histogram for next_fit.
-        PlanError: an algorithm that there is not.
+        LengthError: lengths or capacities that are not whole numbers ≥ 1.
+        SettingError: an algorithm that there is not, next_fit with a histogram, time_limit or target_gap out of range.
 
     Example:
         >>> plan([9, 2, 3, 7], max_length=10)
         PackPlan(lpfhp, 4 sequences in 3 packs of 10, efficiency 70.00%, at most 0.00% above the optimum)
 
-    Cost: independent of the number of sequences once they are counted; a few milliseconds at max_length 512.
+    Cost: counting the lengths, then a few milliseconds at max_length 512, however many sequences there are (next_fit
+    alone takes a step for each pack).
     Source: arXiv 2107.02027, section 3.1.
     """
     max_length = validate_capacity(max_length, "max_length")
     if max_sequences is not None:
         max_sequences = validate_capacity(max_sequences, "max_sequences")
-    name = resolve_algorithm(algorithm)
+    require_algorithm(algorithm)
     started = time.perf_counter()
     if isinstance(data, LengthHistogram):
         histogram, lengths = data, None
@@ -86,5 +95,41 @@ def plan(
         lengths = validate_lengths(data)
         histogram = LengthHistogram.from_lengths(lengths)
     require_fit(histogram, max_length)
-    patterns = ALGORITHMS[name](PackingProblem(histogram, max_length, max_sequences, lengths))
-    return PackPlan(histogram, max_length, max_sequences, name, patterns, time.perf_counter() - started)
+    problem = PackingProblem(histogram, max_length, max_sequences, lengths, _limit(time_limit), _gap(target_gap))
+    if algorithm == "auto":
+        name, solution, reason = _auto(problem)
+    else:
+        name, solution, reason = algorithm, ALGORITHMS[algorithm](problem), "asked for"
+    seconds = time.perf_counter() - started
+    return PackPlan(histogram, max_length, max_sequences, name, solution.patterns, solution.prices, seconds, reason)
+
+
+def _auto(problem: PackingProblem) -> tuple[str, Solution, str]:
+    """Best fit, and more only where more can be gained for a small and certain amount of work."""
+    quick = lpfhp(problem)
+    bound = lower_bound(problem.histogram, problem.max_length, problem.max_sequences).packs
+    gap = (quick.patterns.packs - bound) / max(bound, 1)
+    target = f"the target of {problem.target_gap:.2%}"
+    if gap <= problem.target_gap:
+        return "lpfhp", quick, f"auto: lpfhp is at most {gap:.2%} above the optimum, within {target}"
+    if problem.max_length * len(problem.histogram.lengths) > _AUTO_WORK and problem.time_limit is None:
+        return "lpfhp", quick, f"auto: lpfhp, {gap:.2%} above the bound; optimal would take long: ask for it by name"
+    solution = optimal(problem)
+    why = f"auto: lpfhp was {gap:.2%} above the bound, more than {target}"
+    if solution.patterns.packs < quick.patterns.packs or solution.prices is not None:
+        return "optimal", solution, why
+    return "lpfhp", quick, f"{why}, and optimal found nothing better"
+
+
+def _limit(seconds: float | None) -> float | None:
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        raise SettingError(f"time_limit is a number of seconds above 0, or None for no limit, not {shown(seconds)}")
+    return float(seconds)
+
+
+def _gap(gap: float) -> float:
+    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 <= gap < math.inf:
+        raise SettingError(f"target_gap is a fraction from 0 up, such as 0.001, not {shown(gap)}")
+    return float(gap)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from brimful.patterns import Patterns
 from brimful.planning.open_packs import OpenPacks
-from brimful.planning.problem import PackingProblem
+from brimful.planning.problem import PackingProblem, Solution
 
 
-def lpfhp(problem: PackingProblem) -> Patterns:
+def lpfhp(problem: PackingProblem) -> Solution:
     """Lengths from long to short, each into the open pack with the least space that still takes it (best fit).
 
         lengths  7 5 3 2 2, max_length 10:
@@ -33,4 +32,4 @@ def lpfhp(problem: PackingProblem) -> Patterns:
             copies = min(problem.max_length // length, most, left)
             packs.open(length, copies, left // copies)
             left %= copies
-    return packs.patterns()
+    return Solution(packs.patterns())

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from brimful.errors import LengthError
+from brimful.errors import SettingError
 from brimful.lengths import IntArray
 from brimful.patterns import Patterns
-from brimful.planning.problem import PackingProblem
+from brimful.planning.problem import PackingProblem, Solution
 
 _WINDOW = 2**20
 
 
-def next_fit(problem: PackingProblem) -> Patterns:
+def next_fit(problem: PackingProblem) -> Solution:
     """The packs of one greedy walk through the data: a baseline, as in T5's preprocessing.
 
         lengths  7 2 4 6 3, max_length 10    ->    [7 2.] [4 6] [3.......]
@@ -24,15 +24,15 @@ def next_fit(problem: PackingProblem) -> Patterns:
     lengths, not with the very neighbours that the walk met.
 
     Raises:
-        LengthError: only a histogram is known, not the lengths in data order.
+        SettingError: only a histogram is known, not the lengths in data order.
 
     Cost: a vectorised search per sequence, one step per pack.
     Source: next fit: Johnson (1973); "GREEDY" in arXiv 2107.02027, table 1.
     """
     if problem.lengths is None:
-        raise LengthError("next_fit packs in data order, which a histogram does not have; give it the lengths")
+        raise SettingError("next_fit packs in data order, which a histogram does not have; give it the lengths")
     offsets = _walk(problem.lengths, problem.max_length, problem.max_sequences or problem.max_length)
-    return Patterns.from_packs(problem.lengths, offsets)
+    return Solution(Patterns.from_packs(problem.lengths, offsets))
 
 
 def _walk(lengths: npt.NDArray[np.integer[Any]], max_length: int, max_sequences: int) -> IntArray:

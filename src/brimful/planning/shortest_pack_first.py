@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from brimful.patterns import Patterns
 from brimful.planning.open_packs import OpenPacks
-from brimful.planning.problem import PackingProblem
+from brimful.planning.problem import PackingProblem, Solution
 
 
-def spfhp(problem: PackingProblem) -> Patterns:
+def spfhp(problem: PackingProblem) -> Solution:
     """Lengths from long to short, each into the open pack with the most space left (worst fit).
 
         lengths  7 5 3 2 2, max_length 10:
@@ -31,4 +30,4 @@ def spfhp(problem: PackingProblem) -> Patterns:
             left -= packs.fill(space, length, left, most_copies=1)
         if left:
             packs.open(length, copies=1, count=left)
-    return packs.patterns()
+    return Solution(packs.patterns())

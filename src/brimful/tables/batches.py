@@ -114,7 +114,7 @@ def reading(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataError(f"{name}: cannot be read: {' '.join(reason.split()) or type(error).__name__}") from error
 

@@ -6,37 +6,33 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 import pyarrow as pa
 
-from brimful.errors import BrimfulError
-from brimful.lengths import LengthHistogram
+from brimful.errors import BrimfulError, DataError, shown
 from brimful.lower_bounds import lower_bound
 from brimful.overflow import Ledger
-from brimful.plans import PackPlan
+from brimful.plans import PackPlan, packing_figures
 from brimful.tables.batches import Source
-from brimful.tables.columns import SEQ_LENGTHS, is_list
-from brimful.tables.manifest import Manifest
-from brimful.tables.output import MANIFEST
-from brimful.tables.row_rules import RULES, Check, Found, check_rows
+from brimful.tables.manifest import MANIFEST, Manifest, Shard
+from brimful.tables.row_rules import RULES, Check, Found, check_rows, wrong_columns
 from brimful.tables.sources import open_source
 from brimful.tables.windows import PackSettings
 
-__all__ = ["Check", "check_packed"]
+__all__ = ["Check", "check_packed", "open_shard"]
 
 
 def check_packed(folder: str | Path) -> list[Check]:
-    """Check that a packed folder holds what its manifest says, row by row.
+    """Check that a packed folder holds what its manifest says, pack by pack.
 
         manifest         it is there and says how the data was packed
-        shards           every listed file is there with its rows and tokens, and no other data file
+        shards           every listed file is there with its packs and tokens, and no other data file
         columns          all shards have the same columns: lists, and seq_lengths
-        boundaries       in every row, seq_lengths add up to the length of each packed column
-        max_length, max_sequences, nothing empty, kept columns, no nulls      in every row
+        boundaries       in every pack, seq_lengths add up to the length of each packed column
+        max_length, max_sequences, nothing empty, kept columns, no nulls      in every pack
         ledger           tokens read = packed + truncated + dropped; what was packed is what is there
-        figures          packs, efficiency, lower bound, gap …: computed anew from the rows
+        figures          packs, efficiency, lower bound, gap …: computed anew from the packs
         plan             it covers exactly the sequences that are there, in as many packs
 
     Args:
@@ -49,53 +45,66 @@ def check_packed(folder: str | Path) -> list[Check]:
         >>> [(check.name, check.passed) for check in check_packed("there/is/no/such/folder")]
         [('manifest', False)]
 
-    Cost: one pass over the rows, a batch at a time.
+    Cost: one pass over the packs, a batch at a time.
     """
     folder = Path(folder)
     try:
         manifest = Manifest.load(folder)
-    except KeyError as fault:
-        return [Check("manifest", False, f"{MANIFEST} does not say {fault}")]
-    except (OSError, ValueError, TypeError, RecursionError) as fault:
-        return [Check("manifest", False, f"{MANIFEST} cannot be read: {' '.join(str(fault).split())}")]
+    except DataError as fault:
+        return [Check("manifest", False, str(fault))]
     found = Found()
     shards = _check_shards(folder, manifest, found)
+    plan, plan_check = _check_plan(manifest, found)
     return [
         Check("manifest", True, f"{MANIFEST}, for packs of {manifest.settings.max_length:,}"),
         shards,
-        found.check("columns", f"seq_lengths, and {manifest.settings.tokens!r} to be packed"),
-        *(found.check(rule, f"in all {found.rows:,} rows") for rule in RULES),
-        *_check_totals(manifest, found),
+        found.check("columns", f"seq_lengths, and {manifest.settings.token_column!r} to be packed"),
+        *(found.check(rule, f"in all {found.packs:,} packs") for rule in RULES),
+        _check_ledger(manifest, found),
+        _check_figures(manifest, found, plan),
+        plan_check,
     ]
 
 
+def open_shard(folder: Path, shard: Shard) -> Source:
+    """The packs of one shard.
+
+    Raises:
+        DataError: it is no file, or cannot be read; names the file by its path within the folder.
+    """
+    path = folder / shard.path
+    if path.is_dir():
+        raise DataError(f"{shard.path}: must be a file, but is a folder")
+    try:
+        return open_source([path])
+    except BrimfulError as fault:
+        raise DataError(str(fault).removeprefix(f"{folder}/")) from None
+
+
 def _check_shards(folder: Path, manifest: Manifest, found: Found) -> Check:
-    """Read every shard, row by row; what is found goes into `found`."""
+    """Read every shard, pack by pack; what is found goes into `found`."""
     faults = []
     schema: pa.Schema | None = None
-    for name, rows, tokens in manifest.shards:
-        inside = PurePosixPath(name)
-        if inside.is_absolute() or ".." in inside.parts:
-            faults.append(f"{name} lies outside the folder")
-            continue
-        before_rows, before_tokens = found.rows, found.tokens
+    for shard in manifest.shards:
+        packs, tokens = found.packs, found.tokens
         try:
-            source = open_source([folder / name])
+            source = open_shard(folder, shard)
             if schema is not None and source.schema != schema:
-                found.blame("columns", f"{name} has other columns than the shards before it")
+                found.blame("columns", f"{shard.path} has other columns than the shards before it")
             schema = source.schema
-            _read_shard(name, source, manifest.settings, found)
+            _read_shard(shard.path, source, manifest.settings, found)
         except BrimfulError as fault:
             faults.append(str(fault).removeprefix(f"{folder}/"))
             continue
-        if (found.rows - before_rows, found.tokens - before_tokens) != (rows, tokens):
+        packs, tokens = found.packs - packs, found.tokens - tokens
+        if (packs, tokens) != (shard.rows, shard.tokens):
             faults.append(
-                f"{name} is listed with {rows:,} rows and {tokens:,} tokens, "
-                f"but holds {found.rows - before_rows:,} and {found.tokens - before_tokens:,}"
+                f"{shard.path} is listed with {shard.rows:,} packs and {shard.tokens:,} tokens, "
+                f"but holds {packs:,} and {tokens:,}"
             )
-    listed = [name for name, _, _ in manifest.shards]
-    faults += [f"{name} is listed twice" for name, times in Counter(listed).items() if times > 1]
-    faults += [f"{name} is not listed" for name in _data_files(folder) if name not in listed]
+    listed = [shard.path for shard in manifest.shards]
+    faults += [f"{path} is listed twice" for path, times in Counter(listed).items() if times > 1]
+    faults += [f"{path} is not listed" for path in _data_files(folder) if path not in listed]
     if not faults and (folder / "state.json").exists() and _listed_by_datasets(folder) != listed:
         faults.append("state.json, which datasets reads, lists other files than the manifest")
     return Check("shards", not faults, faults[0] if faults else f"{len(listed):,} as listed, and no others")
@@ -112,79 +121,77 @@ def _listed_by_datasets(folder: Path) -> list[str]:
     try:
         state = json.loads((folder / "state.json").read_bytes())
         return [str(entry["filename"]) for entry in state["_data_files"]]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return []
 
 
-def _read_shard(name: str, source: Source, settings: PackSettings, found: Found) -> None:
-    kinds = {column.name: column.type for column in source.schema}
-    missing = [column for column in (settings.tokens, SEQ_LENGTHS, *settings.keep_columns) if column not in kinds]
-    loose = [column for column, kind in kinds.items() if not is_list(kind)]
-    if missing or loose or not pa.types.is_integer(kinds[SEQ_LENGTHS].value_type):
-        found.blame("columns", f"{name}: missing {missing}, not lists {loose}, seq_lengths {kinds.get(SEQ_LENGTHS)}")
+def _read_shard(path: str, source: Source, settings: PackSettings, found: Found) -> None:
+    if wrong := wrong_columns(source.schema, settings):
+        found.blame("columns", f"{path}: {wrong}")
         return
-    first_row = 0
+    first_pack = 0
     for batch in source.read(None):
-        check_rows(name, first_row, batch, settings, found)
-        first_row += batch.num_rows
+        check_rows(path, first_pack, batch, settings, found)
+        first_pack += batch.num_rows
 
 
-def _check_totals(manifest: Manifest, found: Found) -> Iterator[Check]:
-    """Ledger, figures and plan against what the rows hold."""
-    histogram, settings = found.histogram(), manifest.settings
+def _check_ledger(manifest: Manifest, found: Found) -> Check:
+    """Does every token that was read have its place, and is what was packed what the packs hold?"""
     try:
         ledger = Ledger(**manifest.ledger)
-        said = (ledger.sequences_packed, ledger.tokens_packed)
-        there = (sum(found.counts.values()), found.tokens)
-        detail = f"{ledger.tokens_read:,} tokens read = {ledger.tokens_packed:,} packed "
-        detail += f"+ {ledger.tokens_truncated:,} truncated + {ledger.tokens_dropped:,} dropped"
-        if said != there:
-            detail = f"{said[0]:,} sequences and {said[1]:,} tokens packed, "
-            detail += f"but the rows hold {there[0]:,} and {there[1]:,}"
-        yield Check("ledger", said == there, detail)
-    except (TypeError, ValueError) as fault:
-        yield Check("ledger", False, str(fault))
-    wrong = _wrong_figures(manifest.figures, histogram, settings, found.rows)
-    yield Check("figures", not wrong, wrong or f"{found.rows:,} packs, computed anew")
+    except ValueError as fault:
+        return Check("ledger", False, str(fault))
+    said = (ledger.sequences_packed, ledger.tokens_packed)
+    there = (sum(found.counts.values()), found.tokens)
+    if said != there:
+        return Check(
+            "ledger",
+            False,
+            f"{said[0]:,} sequences and {said[1]:,} tokens packed, but the packs hold {there[0]:,} and {there[1]:,}",
+        )
+    return Check(
+        "ledger",
+        True,
+        f"{ledger.tokens_read:,} tokens read = {ledger.tokens_packed:,} packed "
+        f"+ {ledger.tokens_truncated:,} truncated + {ledger.tokens_dropped:,} dropped",
+    )
+
+
+def _check_figures(manifest: Manifest, found: Found, plan: PackPlan | None) -> Check:
+    """Are the figures those of the packs? Who planned, and how long it took, cannot be told from them.
+
+    The bound is proven anew: with the prices of the plan, where it is one for these packs.
+    """
+    settings = manifest.settings
+    try:
+        histogram = found.histogram()
+        bound = plan.bound if plan else lower_bound(histogram, settings.max_length, settings.max_sequences)
+        right = packing_figures(histogram, found.packs, settings.max_length, settings.max_sequences, bound)
+    except BrimfulError as fault:
+        return Check("figures", False, str(fault))
+    for name, value in right.items():
+        said = manifest.figures.get(name)
+        close = isinstance(value, float) and isinstance(said, float) and math.isclose(said, value)
+        if said != value and not close:
+            return Check("figures", False, f"{name} is said to be {shown(said)}, but is {value}")
+    return Check("figures", True, f"{found.packs:,} packs, computed anew")
+
+
+def _check_plan(manifest: Manifest, found: Found) -> tuple[PackPlan | None, Check]:
+    """Does the plan cover the sequences that are there, in as many packs? And the plan, if it does."""
     if manifest.plan is None:
-        yield Check("plan", True, "left out, for it has too many patterns")
-        return
+        return None, Check("plan", True, "left out, for it has too many patterns")
     try:
         plan = PackPlan.from_json(manifest.plan)
+        histogram = found.histogram()
     except BrimfulError as fault:
-        yield Check("plan", False, str(fault))
-        return
+        return None, Check("plan", False, str(fault))
+    except RecursionError:
+        return None, Check("plan", False, "nested too deeply to be a plan")
     if plan.histogram != histogram:
-        yield Check("plan", False, f"it is for {plan.histogram}, but the rows hold {histogram}")
-    else:
-        as_said = (plan.packs, plan.max_length, plan.max_sequences)
-        there_is = (found.rows, settings.max_length, settings.max_sequences)
-        detail = f"{len(plan.patterns):,} patterns cover the sequences exactly"
-        yield Check("plan", as_said == there_is, detail if as_said == there_is else f"{as_said}, not {there_is}")
-
-
-def _wrong_figures(figures: dict[str, Any], histogram: LengthHistogram, settings: PackSettings, packs: int) -> str:
-    """The first figure that is not what the rows give, in words; nothing if all are right."""
-    try:
-        bound = lower_bound(histogram, settings.max_length, settings.max_sequences).packs
-        limit = histogram.speedup_limit(settings.max_length)
-    except BrimfulError as fault:
-        return str(fault)
-    slots = packs * settings.max_length
-    right = {
-        "max_length": settings.max_length,
-        "max_sequences": settings.max_sequences,
-        "sequences": histogram.n_sequences,
-        "tokens": histogram.n_tokens,
-        "packs": packs,
-        "efficiency": histogram.n_tokens / slots if slots else 1.0,
-        "packing_factor": histogram.n_sequences / packs if packs else 0.0,
-        "speedup_limit": limit,
-        "lower_bound": bound,
-        "gap": (packs - bound) / bound if bound else 0.0,
-    }
-    for name, value in right.items():
-        said = figures.get(name)
-        if said != value and not (isinstance(value, float) and isinstance(said, float) and math.isclose(said, value)):
-            return f"{name} is said to be {said}, but is {value}"
-    return ""
+        return None, Check("plan", False, f"it is for {plan.histogram}, but the packs hold {histogram}")
+    said = (plan.packs, plan.max_length, plan.max_sequences)
+    there = (found.packs, manifest.settings.max_length, manifest.settings.max_sequences)
+    if said != there:
+        return None, Check("plan", False, f"packs, max_length and max_sequences are {said}, not {there}")
+    return plan, Check("plan", True, f"{len(plan.patterns):,} patterns cover the sequences exactly")

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from brimful.errors import DataError
 from brimful.tables.batches import Source
+from brimful.tables.types import is_list, require_token_lists, without_views
 
 SEQ_LENGTHS = "seq_lengths"
 
@@ -20,12 +21,10 @@ class Columns:
     Args:
         packed: list columns whose items are concatenated; the first is the one with the tokens.
         kept: columns collected into lists, one value per sequence of a pack.
-        dropped: columns left out, because the caller said so.
     """
 
     packed: tuple[str, ...]
     kept: tuple[str, ...]
-    dropped: tuple[str, ...]
 
 
 def choose_columns(source: Source, tokens: str, keep: Collection[str], drop: Collection[str]) -> Columns:
@@ -51,10 +50,7 @@ def choose_columns(source: Source, tokens: str, keep: Collection[str], drop: Col
             f"{source.name}: packed already, for it has a column {SEQ_LENGTHS!r}; pack the unpacked data instead, "
             "or drop that column to treat every row as one sequence"
         )
-    kind = source.schema.field(tokens).type
-    if not is_list(kind) or not (pa.types.is_integer(kind.value_type) or pa.types.is_null(kind.value_type)):
-        hint = "; pack text with a text column and a tokenizer" if _is_text(kind) else ""
-        raise DataError(f"{source.name}: column {tokens!r} holds {kind}, not lists of token ids{hint}")
+    require_token_lists(source, tokens)
     loose = [field for field in left if not is_list(field.type)]
     if loose:
         names = ", ".join(f"{field.name} ({field.type})" for field in loose)
@@ -63,19 +59,7 @@ def choose_columns(source: Source, tokens: str, keep: Collection[str], drop: Col
             "(keep_columns, --keep-columns) or drop them (drop_columns, --drop-columns)"
         )
     packed = (tokens, *(field.name for field in left if field.name != tokens))
-    return Columns(packed, tuple(keep), tuple(drop))
-
-
-def is_list(kind: pa.DataType) -> bool:
-    """Is this a list type of any layout?"""
-    tests = (
-        pa.types.is_list,
-        pa.types.is_large_list,
-        pa.types.is_fixed_size_list,
-        pa.types.is_list_view,
-        pa.types.is_large_list_view,
-    )
-    return any(test(kind) for test in tests)
+    return Columns(packed, tuple(dict.fromkeys(keep)))
 
 
 def packed_schema(source: Source, columns: Columns) -> pa.Schema:
@@ -86,16 +70,13 @@ def packed_schema(source: Source, columns: Columns) -> pa.Schema:
 
     def packed_type(kind: pa.DataType) -> pa.DataType:
         large = pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind)
-        return pa.large_list(kind.value_type) if large else pa.list_(kind.value_type)
+        value = without_views(kind.value_type)
+        return pa.large_list(value) if large else pa.list_(value)
 
     return pa.schema(
         [
             *(pa.field(name, packed_type(source.schema.field(name).type)) for name in columns.packed),
-            *(pa.field(name, pa.list_(source.schema.field(name).type)) for name in columns.kept),
+            *(pa.field(name, pa.list_(without_views(source.schema.field(name).type))) for name in columns.kept),
             pa.field(SEQ_LENGTHS, pa.list_(pa.int32())),
         ]
     )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))

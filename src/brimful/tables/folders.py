@@ -9,6 +9,7 @@ from typing import Any
 
 from brimful.errors import DataError
 from brimful.tables.batches import reading
+from brimful.tables.manifest import MANIFEST
 
 
 def files_of(folder: Path, kind_of: Callable[[Path], str | None]) -> list[Path]:
@@ -16,8 +17,9 @@ def files_of(folder: Path, kind_of: Callable[[Path], str | None]) -> list[Path]:
 
         state.json          a dataset saved by Hugging Face datasets: the files it lists
         brimful.json        a packed dataset: the shards in data/
-        anything else       every file of a known kind in it and below, sorted by path; all of one kind.
-                            Names that start with "." or "_" are passed over: unfinished or private.
+        anything else       every file of a known kind in it and below, sorted by path; all of one kind, none of it
+                            in a packed dataset below. Names that start with "." or "_" are passed over: unfinished
+                            or private.
 
     Args:
         folder: an existing folder.
@@ -27,7 +29,8 @@ def files_of(folder: Path, kind_of: Callable[[Path], str | None]) -> list[Path]:
         At least one path.
 
     Raises:
-        DataError: a saved DatasetDict; a saved dataset with an indices mapping; several kinds; no data file.
+        DataError: a saved DatasetDict; a saved dataset with an indices mapping; a packed dataset below; several kinds;
+            no data file.
 
     Cost: lists the folder.
     """
@@ -36,21 +39,25 @@ def files_of(folder: Path, kind_of: Callable[[Path], str | None]) -> list[Path]:
             raise _several_splits(folder)
         if (folder / "state.json").exists():
             return _saved_dataset(folder)
-        if (folder / "brimful.json").exists():
+        if (folder / MANIFEST).exists():
             return _plain_folder(folder / "data", kind_of)
         return _plain_folder(folder, kind_of)
 
 
 def _plain_folder(folder: Path, kind_of: Callable[[Path], str | None]) -> list[Path]:
     first_of_kind: dict[str, Path] = {}
-    files = []
+    files, packed = [], []
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        kind = kind_of(path)
-        if kind is None or any(part.startswith((".", "_")) for part in inside.parts) or not path.is_file():
+        if any(part.startswith((".", "_")) for part in inside.parts) or not path.is_file():
             continue
-        first_of_kind.setdefault(kind, inside)
-        files.append(path)
+        if path.name == MANIFEST:
+            packed.append(path.parent)
+        if (kind := kind_of(path)) is not None:
+            first_of_kind.setdefault(kind, inside)
+            files.append(path)
+    if packed:
+        raise _packed_below(folder, packed, files)
     if not files:
         raise DataError(f"{folder}: holds no Parquet, Arrow or JSONL file; name a folder with data, or the files")
     if len(first_of_kind) > 1:
@@ -59,6 +66,20 @@ def _plain_folder(folder: Path, kind_of: Callable[[Path], str | None]) -> list[P
             f"{folder}: a folder must hold files of one kind, but there are {examples}; name the files instead"
         )
     return files
+
+
+def _packed_below(folder: Path, packed: list[Path], files: list[Path]) -> DataError:
+    """The error that tells packed data and other data apart, and names one of each to give instead."""
+    others = [file for file in files if not any(file.is_relative_to(below) for below in packed)]
+    if not others:
+        return DataError(
+            f"{folder}: holds packed datasets below it; give one of them, as {packed[0]}, or unpacked data"
+        )
+    more = ", …" if others[1:] else ""
+    return DataError(
+        f"{folder}: holds unpacked data ({others[0].relative_to(folder)}{more}) and packed data "
+        f"({packed[0].relative_to(folder)}), which are not one dataset; give {others[0]}{more} or {packed[0]}"
+    )
 
 
 def _saved_dataset(folder: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from brimful.tables.jsonl_errors import explain
 
 _BLOCK_BYTES = 16 << 20  # of text
 _PARALLEL_BYTES = 1 << 20  # of a block, parsed by one thread
+_MOST_DEPTH = 200
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -126,6 +129,7 @@ def _parse(block: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
     """The rows of a block of whole lines; ArrowInvalid unless there is one object to each line that is not blank."""
     parse = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected)
     objects = _count_objects(block)
+    _check_depth(block)
     table = None
     if schema is not None and len(block) > _PARALLEL_BYTES:
         with contextlib.suppress(pa.ArrowInvalid):  # perhaps a line is longer than that
@@ -153,6 +157,21 @@ def _count_objects(block: bytes) -> int:
             raise pa.ArrowInvalid("a line does not start with an object")
         blank += not line
     return len(starts) - blank
+
+
+def _check_depth(block: bytes) -> None:
+    """ArrowInvalid if a line is nested so deep that the parser would exhaust its stack, and the process with it."""
+    text = np.frombuffer(block, np.uint8)
+    starts = np.concatenate([[0], np.flatnonzero(text == ord("\n")) + 1])
+    starts = starts[starts < len(text)]
+    opening = np.add.reduceat((text == ord("[")) | (text == ord("{")), starts, dtype=np.int64)
+    for start in starts[opening > _MOST_DEPTH].tolist():
+        line = _STRING.sub(b"", block[start : (block.find(b"\n", start) + 1) or None])
+        depth = 0
+        for byte in line:
+            depth += (byte in b"[{") - (byte in b"]}")
+            if depth > _MOST_DEPTH:
+                raise pa.ArrowInvalid(f"a value is nested more than {_MOST_DEPTH} deep")
 
 
 def _fault(

@@ -8,36 +8,25 @@ import platform
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import brimful
-from brimful.errors import OutputError
+from brimful.errors import OutputError, SettingError, shown
 from brimful.tables.background import BackgroundWriter
 from brimful.tables.batches import Source
-from brimful.tables.pack import PackReport, ReportBuilder
+from brimful.tables.manifest import FORMAT, MANIFEST, VERSION, Shard
+from brimful.tables.report import PackReport, ReportBuilder
 from brimful.tables.windows import PackSettings, no_progress, packed_windows
 
 Format: TypeAlias = Literal["parquet", "arrow"]
 
-MANIFEST = "brimful.json"
-
 _SHARD_BYTES = 2**29
-_MOST_PATTERNS = 10**5
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A file of the output, by its path within the folder."""
-
-    path: str
-    rows: int
-    tokens: int
 
 
 def pack_to_folder(
@@ -54,7 +43,7 @@ def pack_to_folder(
         arrow     FOLDER/data-00000-of-00002.arrow …           datasets.load_from_disk("FOLDER")
         both      FOLDER/brimful.json                          figures, ledger, settings, versions, shards, plan
 
-    The plan is left out of the manifest (null) when it has more than 100,000 patterns; seq_lengths holds it anyway.
+    The plan is left out of the manifest (null) when the report has none.
 
     Args:
         source: the rows.
@@ -65,24 +54,27 @@ def pack_to_folder(
         progress: called with the number of rows that each batch brought.
 
     Returns:
-        The plan, the ledger, and the number of windows.
+        Figures, ledger, and the plan.
 
     Raises:
         OutputError: the folder exists, or cannot be written; nothing is left behind.
+        SettingError: an unknown format.
         BrimfulError: what `packed_windows` raises.
 
     Cost: each token is read once, copied once or twice, written once; memory for about three windows.
     """
+    if format not in get_args(Format):
+        raise SettingError(f"format is one of {', '.join(get_args(Format))}, not {shown(format)}")
     with complete_or_nothing(Path(folder)) as partial:
         schema, windows = packed_windows(source, settings, progress)
         builder = ReportBuilder(settings)
-        with ShardWriter(partial, schema, settings.tokens, format, shard_bytes) as shards:
+        with ShardWriter(partial, schema, settings.token_column, format, shard_bytes) as shards:
             for batch in builder.batches(windows):
                 shards.write(batch)
         report = builder.report()
         manifest = {
-            "format": "brimful-packed",
-            "version": 1,
+            "format": FORMAT,
+            "version": VERSION,
             "input": source.name,
             "settings": asdict(settings),
             **report.to_json(),
@@ -93,7 +85,7 @@ def pack_to_folder(
                 "numpy": np.__version__,
                 "pyarrow": pa.__version__,
             },
-            "plan": report.plan.to_json() if len(report.plan.patterns) <= _MOST_PATTERNS else None,
+            "plan": None if report.plan is None else report.plan.to_json(),
         }
         (partial / MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
     return report
@@ -108,14 +100,12 @@ def complete_or_nothing(folder: Path) -> Iterator[Path]:
     """
     if folder.exists() or folder.is_symlink():
         raise OutputError(f"{folder}: exists already; choose another output folder, or remove this one")
+    there = next(parent for parent in folder.absolute().parents if parent.exists())
+    partial = there / f".{folder.name}-partial-{uuid.uuid4().hex[:8]}"
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = folder.with_name(f".{folder.name}-partial-{uuid.uuid4().hex[:8]}")
         partial.mkdir()
-    except OSError as fault:
-        raise OutputError(f"{folder}: cannot be written ({fault.strerror})") from None
-    try:
         yield partial
+        folder.parent.mkdir(parents=True, exist_ok=True)
         partial.rename(folder)
     except OSError as fault:
         raise OutputError(f"{folder}: cannot be written ({fault.strerror or fault})") from fault

@@ -3,86 +3,26 @@
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from brimful.errors import DataError
-from brimful.overflow import Ledger, Overflow
-from brimful.patterns import Patterns
-from brimful.planning import resolve_algorithm
-from brimful.plans import PackPlan
-from brimful.tables.background import BackgroundWriter
-from brimful.tables.batches import Source
-from brimful.tables.sources import dataset_source, table_source
-from brimful.tables.windows import PackedWindow, PackSettings, packed_windows
+from brimful.overflow import Overflow
+from brimful.tables.report import ReportBuilder
+from brimful.tables.sources import table_source
+from brimful.tables.windows import PackSettings, packed_windows
 
 if TYPE_CHECKING:
     import datasets
 
 Data = TypeVar("Data", pa.Table, "datasets.Dataset")
 
+DESCRIPTION = "Packed by brimful: "
+"""What stands before the report in the description of a packed Dataset."""
+
 _METADATA_KEY = b"brimful"
-_DESCRIPTION = "Packed by brimful: "
-
-
-@dataclass(frozen=True, slots=True)
-class PackReport:
-    """What packing did: the plan of all windows together, with its proof, and the account of every token.
-
-    Args:
-        plan: covers exactly the sequences that were packed.
-        ledger: rows and tokens read, packed, truncated and dropped.
-        windows: how many windows were planned.
-    """
-
-    plan: PackPlan
-    ledger: Ledger
-    windows: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Figures and ledger, without the patterns of the plan."""
-        return {"figures": self.plan.figures(), "ledger": asdict(self.ledger), "windows": self.windows}
-
-
-class ReportBuilder:
-    """Adds up windows as they pass."""
-
-    def __init__(self, settings: PackSettings) -> None:
-        self._settings = settings
-        self._patterns: Patterns | None = None
-        self._ledger = Ledger()
-        self._windows = 0
-        self._seconds = 0.0
-
-    def batches(self, windows: Iterable[PackedWindow]) -> Iterator[pa.RecordBatch]:
-        """The packed rows of the windows, which are accounted for on the way."""
-        for window in windows:
-            self._patterns = window.patterns if self._patterns is None else self._patterns + window.patterns
-            self._ledger += window.ledger
-            self._seconds += window.seconds
-            self._windows += 1
-            yield from window.batches
-
-    def report(self) -> PackReport:
-        """The report of all windows that have passed."""
-        patterns = Patterns.empty() if self._patterns is None else self._patterns
-        settings = self._settings
-        plan = PackPlan(
-            patterns.histogram(),
-            settings.max_length,
-            settings.max_sequences,
-            resolve_algorithm(settings.algorithm),
-            patterns,
-            self._seconds,
-        )
-        if plan.histogram.n_tokens != self._ledger.tokens_packed:
-            raise ValueError(f"packed {plan.histogram.n_tokens} tokens, but the ledger says {self._ledger}")
-        return PackReport(plan, self._ledger, self._windows)
 
 
 def pack_dataset(
@@ -94,7 +34,7 @@ def pack_dataset(
     seed: int = 0,
     overflow: Overflow = "error",
     min_fragment: int = 1,
-    tokens: str = "input_ids",
+    token_column: str = "input_ids",
     keep_columns: Collection[str] = (),
     drop_columns: Collection[str] = (),
     window_tokens: int | None = None,
@@ -118,10 +58,11 @@ def pack_dataset(
         overflow: what to do with rows longer than max_length: "error" names the first and counts them, "drop" leaves
             them out, "truncate" cuts them, "split" makes several sequences of them.
         min_fragment: shortest remainder that "split" keeps, in tokens.
-        tokens: the column that holds the sequences.
+        token_column: the column that holds the sequences.
         keep_columns: columns to collect into lists, one value per sequence (of a split row: per fragment).
         drop_columns: columns to leave out.
-        window_tokens: how many tokens are planned and packed together; None for as many as weigh 64 MiB.
+        window_tokens: how many tokens are planned and packed together, at most as many as weigh 64 MiB; None for those.
+            Windows of few packs cost packs.
 
     Returns:
         The packed rows, of the kind that came in. `packing_report` reads how it went from them.
@@ -129,7 +70,8 @@ def pack_dataset(
     Raises:
         DataError: a column with no part to play, nulls, lists that differ in length, or data that is packed already.
         CapacityError: a row is longer than max_length, and overflow is "error".
-        LengthError, PlanError: a setting that is out of range or unknown.
+        LengthError, SettingError: a setting that is out of range or unknown.
+        OutputError: the file for a Dataset that lies on disk cannot be written.
 
     Example:
         >>> import pyarrow as pa
@@ -141,70 +83,61 @@ def pack_dataset(
         0.9
 
     Cost: each token is copied once or twice; memory for three windows beside the result. A Dataset that lies on disk
-    is packed to disk, beside its other cache files, and memory-mapped.
+    is packed to disk, into a new file beside its other cache files, and memory-mapped; `cleanup_cache_files` of the
+    Dataset removes it.
     Source: arXiv 2107.02027, section 3.1.
     """
     settings = PackSettings(
         max_length,
-        max_sequences,
-        algorithm,
-        seed,
-        overflow,
-        min_fragment,
-        tokens,
-        tuple(keep_columns),
-        tuple(drop_columns),
-        window_tokens,
+        max_sequences=max_sequences,
+        algorithm=algorithm,
+        seed=seed,
+        overflow=overflow,
+        min_fragment=min_fragment,
+        token_column=token_column,
+        keep_columns=tuple(keep_columns) if not isinstance(keep_columns, str) else (keep_columns,),
+        drop_columns=tuple(drop_columns) if not isinstance(drop_columns, str) else (drop_columns,),
+        window_tokens=window_tokens,
     )
     if isinstance(data, pa.Table):
-        return _pack_table(table_source(data), settings)
+        return _pack_table(data, settings)
     if type(data).__module__.partition(".")[0] == "datasets":
-        return _pack_hugging_face(data, settings)
+        from brimful.tables import hugging_face
+
+        packed: Data = hugging_face.pack(data, settings)
+        return packed
     raise DataError(f"pack_dataset packs a pyarrow.Table or a datasets.Dataset, not {type(data).__name__}")
 
 
 def packing_report(packed: pa.Table | datasets.Dataset) -> dict[str, Any]:
-    """How packing went, read from what `pack_dataset` returned: figures, ledger, number of windows.
+    """How packing went, read from what `pack_dataset` returned.
 
     A table carries it in its schema's metadata, a Dataset in its description.
 
+    Returns:
+        figures (algorithm, max_length, max_sequences, sequences, tokens, packs, efficiency, packing_factor,
+        speedup_limit, lower_bound, gap, seconds), ledger (see `brimful.overflow.Ledger`), lower_bound_kind, windows.
+
     Raises:
-        DataError: the data carries no report: it was not packed by brimful, or lost it to a later change.
+        DataError: the data carries no report: it was not packed by brimful, or lost it to a later change. (Some
+            changes, like select, keep the report of what they started from.)
     """
     if isinstance(packed, pa.Table):
         text = (packed.schema.metadata or {}).get(_METADATA_KEY, b"").decode()
     else:
-        text = (packed.info.description or "").removeprefix(_DESCRIPTION)
-    if not text.startswith("{"):
-        raise DataError("this data carries no packing report; pack_dataset adds one, and later changes may lose it")
-    report: dict[str, Any] = json.loads(text)
+        description = getattr(getattr(packed, "info", None), "description", None) or ""
+        text = description.removeprefix(DESCRIPTION)
+    try:
+        report: dict[str, Any] = json.loads(text)
+    except ValueError:
+        raise DataError(
+            "this data carries no packing report; pack_dataset adds one, and later changes may lose it"
+        ) from None
     return report
 
 
-def _pack_table(source: Source, settings: PackSettings) -> pa.Table:
-    schema, windows = packed_windows(source, settings)
+def _pack_table(table: pa.Table, settings: PackSettings) -> pa.Table:
+    schema, windows = packed_windows(table_source(table), settings)
     builder = ReportBuilder(settings)
     packed = pa.Table.from_batches(builder.batches(windows), schema)
     return packed.replace_schema_metadata({_METADATA_KEY: json.dumps(builder.report().to_json())})
-
-
-def _pack_hugging_face(dataset: datasets.Dataset, settings: PackSettings) -> datasets.Dataset:
-    from datasets import Dataset, DatasetInfo
-
-    source = dataset_source(dataset)
-    if not dataset.cache_files:
-        packed = _pack_table(source, settings)
-        info = DatasetInfo(description=_DESCRIPTION + json.dumps(packing_report(packed)))
-        return Dataset(packed, info=info, fingerprint=uuid.uuid4().hex[:16])  # else it hashes every token
-    schema, windows = packed_windows(source, settings)
-    builder = ReportBuilder(settings)
-    path = Path(dataset.cache_files[0]["filename"]).with_name(f"cache-{uuid.uuid4().hex}.arrow")
-    try:
-        with BackgroundWriter(pa.ipc.new_stream(path, schema)) as writer:
-            for batch in builder.batches(windows):
-                writer.write(batch)
-    except BaseException:
-        path.unlink()
-        raise
-    description = _DESCRIPTION + json.dumps(builder.report().to_json())
-    return Dataset.from_file(str(path), info=DatasetInfo(description=description))

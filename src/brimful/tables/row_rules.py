@@ -1,4 +1,4 @@
-"""The rules that every row of packed data keeps, and what the rows hold, found in one pass."""
+"""The rules that every pack keeps, and what the packs hold, found in one pass over the rows of packed data."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from brimful.lengths import IntArray, LengthHistogram
 from brimful.tables.columns import SEQ_LENGTHS
+from brimful.tables.types import is_list
 from brimful.tables.windows import PackSettings
 
 RULES = ("boundaries", "max_length", "max_sequences", "nothing empty", "kept columns", "no nulls")
@@ -29,9 +30,9 @@ class Check:
 
 @dataclass(slots=True)
 class Found:
-    """What the rows hold, and the first fault against each rule."""
+    """What the packs hold, and the first fault against each rule."""
 
-    rows: int = 0
+    packs: int = 0
     tokens: int = 0
     counts: Counter[int] = field(default_factory=Counter)
     faults: dict[str, str] = field(default_factory=dict)
@@ -43,29 +44,45 @@ class Found:
         return Check(rule, rule not in self.faults, self.faults.get(rule, if_passed))
 
     def histogram(self) -> LengthHistogram:
-        lengths = sorted(length for length in self.counts if length > 0)
-        return LengthHistogram(
-            np.array(lengths, np.int64), np.array([self.counts[length] for length in lengths], np.int64)
-        )
+        """The sequences by length.
+
+        Raises:
+            LengthError: seq_lengths claim more tokens than a histogram may hold.
+        """
+        lengths = [length for length in self.counts if length > 0]
+        counts = [self.counts[length] for length in lengths]
+        return LengthHistogram.from_counts(np.array(lengths, np.int64), np.array(counts, np.int64))
 
 
-def check_rows(where: str, first_row: int, batch: pa.RecordBatch, settings: PackSettings, found: Found) -> None:
-    """Hold the rows of a batch to RULES, and add up what they hold.
+def wrong_columns(schema: pa.Schema, settings: PackSettings) -> str:
+    """In words, what is wrong with the columns of packed data; nothing if `check_rows` can read them."""
+    kinds = {field.name: field.type for field in schema}
+    missing = [name for name in (settings.token_column, SEQ_LENGTHS, *settings.keep_columns) if name not in kinds]
+    loose = [name for name, kind in kinds.items() if not is_list(kind)]
+    if missing or loose:
+        return f"missing {missing}, not lists {loose}"
+    if not pa.types.is_integer(kinds[SEQ_LENGTHS].value_type):
+        return f"{SEQ_LENGTHS} holds {kinds[SEQ_LENGTHS]}, not lists of whole numbers"
+    return ""
+
+
+def check_rows(where: str, first_pack: int, batch: pa.RecordBatch, settings: PackSettings, found: Found) -> None:
+    """Hold the packs of a batch, one a row, to RULES, and add up what they hold.
 
     Args:
         where: the file, for messages.
-        first_row: the number of the first row in the file.
-        batch: list columns; seq_lengths and those that the settings name are among them.
+        first_pack: the number of the first pack in the file.
+        batch: columns in which `wrong_columns` finds nothing wrong.
         settings: what was promised.
         found: gets the faults and the sums.
     """
 
     def blame(rule: str, row: int, what: str) -> None:
-        found.blame(rule, f"{where}, row {first_row + row} (the first is 0): {what}")
+        found.blame(rule, f"{where}, pack {first_pack + row} (the first is 0): {what}")
 
     sizes = {name: _sizes(batch.column(name)) for name in batch.schema.names}
     lengths = pc.fill_null(batch.column(SEQ_LENGTHS).flatten(), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    n_sequences, tokens = sizes[SEQ_LENGTHS], sizes[settings.tokens]
+    n_sequences, tokens = sizes[SEQ_LENGTHS], sizes[settings.token_column]
     sums = _sums_by_row(lengths, n_sequences)
     for name, size in sizes.items():
         column, kept = batch.column(name), name in settings.keep_columns
@@ -85,7 +102,7 @@ def check_rows(where: str, first_row: int, batch: pa.RecordBatch, settings: Pack
     empty = (n_sequences == 0) | (_sums_by_row(lengths < 1, n_sequences) > 0)
     if (row := _first(empty)) is not None:
         blame("nothing empty", row, "a sequence without tokens" if n_sequences[row] else "no sequence")
-    found.rows += batch.num_rows
+    found.packs += batch.num_rows
     found.tokens += int(tokens.sum())
     found.counts.update(dict(zip(*(part.tolist() for part in np.unique(lengths, return_counts=True)), strict=True)))
 

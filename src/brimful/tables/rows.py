@@ -11,7 +11,10 @@ import pyarrow.compute as pc
 
 from brimful.errors import DataError
 from brimful.lengths import IntArray
+from brimful.tables.types import without_views
 
+_ROW_BYTES = 128  # of offsets, ids and orders that a row needs while it is packed
+_TEXT_BYTES = 16
 _BLOCK_COPY_FROM = 64  # mean length, in tokens, from which copying blocks beats gathering token by token
 
 
@@ -42,11 +45,19 @@ class Rows:
         lengths: IntArray = np.diff(self.offsets)
         return lengths
 
-    @property
-    def nbytes(self) -> int:
-        """What the rows weigh in memory."""
-        total: int = sum(array.nbytes for array in (*self.packed.values(), *self.kept.values()))
-        return total + self.offsets.nbytes
+    def weights(self) -> IntArray:
+        """(rows,) int64: about how many bytes of memory it takes to have each row packed."""
+        weights = np.full(len(self), _ROW_BYTES, np.int64)
+        for values in self.packed.values():
+            size = item_bytes(values)
+            if isinstance(size, int):
+                weights += size * self.lengths
+            else:
+                before = np.concatenate([[0], np.cumsum(size)])
+                weights += before[self.offsets[1:]] - before[self.offsets[:-1]]
+        for values in self.kept.values():
+            weights += item_bytes(values)
+        return weights
 
     def slice(self, start: int, end: int) -> Rows:
         """Rows start to end, without copying tokens."""
@@ -57,6 +68,10 @@ class Rows:
             {name: values.slice(start, end - start) for name, values in self.kept.items()},
         )
 
+    def take(self, rows: IntArray) -> Rows:
+        """These rows, in this order."""
+        return self.gather(rows, np.zeros_like(rows), self.lengths[rows])
+
     def gather(self, rows: IntArray, starts: IntArray, lengths: IntArray) -> Rows:
         """New rows, each a piece of one of these: tokens starts[i] to starts[i] + lengths[i] of row rows[i].
 
@@ -66,14 +81,15 @@ class Rows:
         return Rows(
             np.concatenate([[0], np.cumsum(lengths)]),
             dict(zip(self.packed, _gather(list(self.packed.values()), first, lengths), strict=True)),
-            {name: values.take(pa.array(rows)) for name, values in self.kept.items()},
+            {name: _take(values, rows) for name, values in self.kept.items()},
         )
 
 
-def read_rows(batch: pa.RecordBatch, packed: list[str], kept: list[str], first_row: int) -> Rows:
+def read_rows(source: str, batch: pa.RecordBatch, packed: list[str], kept: list[str], first_row: int) -> Rows:
     """The rows of a record batch.
 
     Args:
+        source: what to call the input in messages.
         batch: has all these columns.
         packed: list columns of any kind (list, large_list, fixed_size_list, views); the first sets the boundaries.
         kept: columns of any type.
@@ -88,7 +104,7 @@ def read_rows(batch: pa.RecordBatch, packed: list[str], kept: list[str], first_r
         column = batch.column(name)
         if column.null_count:
             raise DataError(
-                f"column {name!r}: row {first_row + _first_null(column)} is null; "
+                f"{source}: column {name!r}: row {first_row + _first_null(column)} is null; "
                 "give it a list, or leave the row out (an empty list is skipped and counted)"
             )
         lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -97,17 +113,24 @@ def read_rows(batch: pa.RecordBatch, packed: list[str], kept: list[str], first_r
         elif (differs := np.flatnonzero(lengths != np.diff(offsets))).size:
             row = int(differs[0])
             raise DataError(
-                f"column {name!r}: row {first_row + row} has {lengths[row]} items, but {packed[0]!r} has "
+                f"{source}: column {name!r}: row {first_row + row} has {lengths[row]} items, but {packed[0]!r} has "
                 f"{offsets[row + 1] - offsets[row]}; keep the column as one value per sequence (keep_columns) "
                 "or drop it (drop_columns)"
             )
-        values[name] = column.flatten()
+        values[name] = _plain(column.flatten())
         if values[name].null_count:
             row = int(np.searchsorted(offsets, _first_null(values[name]), side="right")) - 1
-            raise DataError(f"column {name!r}: row {first_row + row} holds a null among its items; give it a value")
+            raise DataError(
+                f"{source}: column {name!r}: row {first_row + row} holds a null among its items; give it a value"
+            )
     if offsets is None:
         raise DataError("there is no column to pack")
-    return Rows(offsets, values, {name: batch.column(name) for name in kept})
+    return Rows(offsets, values, {name: _plain(batch.column(name)) for name in kept})
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    kind = without_views(values.type)
+    return values if kind.equals(values.type) else values.cast(kind)
 
 
 def concatenate(parts: list[Rows]) -> Rows:
@@ -122,6 +145,17 @@ def concatenate(parts: list[Rows]) -> Rows:
     )
 
 
+def item_bytes(values: pa.Array) -> int | IntArray:
+    """What an item weighs: one number where all are alike, (items,) for texts, the mean for what is nested deeper."""
+    kind = values.type
+    if pa.types.is_primitive(kind):
+        return max(1, int(kind.bit_width) // 8)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+        sizes: IntArray = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        return sizes + _TEXT_BYTES
+    return int(values.nbytes // max(len(values), 1)) + _TEXT_BYTES
+
+
 def _first_null(array: pa.Array) -> int:
     return int(pc.index(array.is_null(), True).as_py())
 
@@ -134,9 +168,19 @@ def _gather(columns: list[pa.Array], starts: IntArray, lengths: IntArray) -> lis
         places = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         places += np.arange(n_tokens)
     return [
-        _copy_blocks(values, starts, lengths) if blocks and _is_plain(values.type) else values.take(pa.array(places))
+        _copy_blocks(values, starts, lengths) if blocks and _is_plain(values.type) else _take(values, places)
         for values in columns
     ]
+
+
+def _take(values: pa.Array, places: IntArray) -> pa.Array:
+    try:
+        return values.take(pa.array(places))
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as fault:
+        raise DataError(
+            f"values of type {values.type} cannot be brought into another order ({' '.join(str(fault).split())}); "
+            "cast the column to another type, or drop it"
+        ) from fault
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -13,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from brimful.errors import BrimfulError
+from brimful.errors import BrimfulError, CapacityError, DataError
+from brimful.lengths import IntArray
 from brimful.tables.batches import Source
+from brimful.tables.check import Check, open_shard
 from brimful.tables.columns import SEQ_LENGTHS
 from brimful.tables.manifest import Manifest
-from brimful.tables.row_rules import Check
-from brimful.tables.sources import open_source
+from brimful.tables.row_rules import Found, check_rows, wrong_columns
+from brimful.tables.types import is_list, require_token_lists
 from brimful.tables.windows import PackSettings
 
 _NAME = "same sequences"
@@ -39,7 +40,11 @@ def same_sequences(source: Source, folder: str | Path) -> Check:
         folder: what `pack_to_folder` made of it.
 
     Returns:
-        The check "same sequences"; a failure names the first length at which they differ.
+        The check "same sequences"; a failure names the first length at which they differ. A folder that cannot be read,
+        or whose packs break a rule of `check_packed`, fails without being compared.
+
+    Raises:
+        DataError: the input lacks the column of tokens, or cannot be read.
 
     Cost: one pass over both, about five microseconds a sequence; memory for a batch.
     """
@@ -47,16 +52,30 @@ def same_sequences(source: Source, folder: str | Path) -> Check:
     try:
         manifest = Manifest.load(folder)
         settings = manifest.settings
-        packed = open_source([folder / path for path, _, _ in manifest.shards])
-        kept = list(settings.keep_columns)
-        columns = [name for name in packed.schema.names if name not in {SEQ_LENGTHS, *kept}]
-        there, here = _Multiset(), _Multiset()
+        kept = list(dict.fromkeys(settings.keep_columns))
+        columns, here = _packed(folder, manifest, kept)
+    except BrimfulError as fault:
+        return Check(_NAME, False, f"cannot be compared: {fault}")
+    if settings.token_column not in source.schema.names:
+        raise DataError(
+            f"{source.name}: there is no column {settings.token_column!r}, which {folder} was packed from; "
+            "give the input that was packed, and if it was text, the same text column and tokenizer"
+        )
+    require_token_lists(source, settings.token_column)
+    kinds = {field.name: field.type for field in source.schema}
+    for name in (*columns, *kept):
+        if name not in kinds or (name in columns and not is_list(kinds[name])):
+            return Check(_NAME, False, f"the packs hold {name!r}, but the input has no such column that can be packed")
+    there = _Multiset()
+    try:
         for batch in source.read([*columns, *kept]):
             _add_rows(there, batch, columns, kept, settings)
-        for batch in packed.read(None):
-            _add_packs(here, batch, columns, kept)
-    except (BrimfulError, OSError, KeyError, TypeError, ValueError) as fault:
-        return Check(_NAME, False, f"cannot be compared: {' '.join(str(fault).split())}")
+    except CapacityError:
+        return Check(
+            _NAME,
+            False,
+            f"the input has rows longer than {settings.max_length:,}, which overflow policy 'error' would have refused",
+        )
     different = sorted(length for length in {*there.sums, *here.sums} if there.sums[length] != here.sums[length])
     if different:
         return Check(
@@ -84,53 +103,58 @@ class _Multiset:
         self.sums[length] += int.from_bytes(digest.digest(), "little")
 
 
-def pieces(length: int, settings: PackSettings) -> Iterator[tuple[int, int]]:
-    """Where the overflow policy cuts a row: start and end of each sequence that is packed.
-
-    Example:
-        >>> list(pieces(12, PackSettings(max_length=5, overflow="split")))
-        [(0, 5), (5, 10), (10, 12)]
-        >>> list(pieces(12, PackSettings(max_length=5, overflow="truncate")))
-        [(0, 5)]
-    """
-    most = settings.max_length
-    if length <= most:
-        if length:
-            yield 0, length
-    elif settings.overflow == "truncate":
-        yield 0, most
-    elif settings.overflow == "split":
-        for start in range(0, length, most):
-            end = min(start + most, length)
-            if start == 0 or end - start >= settings.min_fragment:
-                yield start, end
+def _packed(folder: Path, manifest: Manifest, kept: list[str]) -> tuple[list[str], _Multiset]:
+    """The packed columns, the tokens first, and the sequences of all shards; a DataError where a rule is broken."""
+    settings = manifest.settings
+    multiset, found = _Multiset(), Found()
+    columns: list[str] | None = None
+    for shard in manifest.shards:
+        source = open_shard(folder, shard)
+        if wrong := wrong_columns(source.schema, settings):
+            raise DataError(f"{shard.path}: {wrong}")
+        others = [name for name in source.schema.names if name not in {SEQ_LENGTHS, settings.token_column, *kept}]
+        if columns is not None and columns != [settings.token_column, *others]:
+            raise DataError(f"{shard.path} has other columns than the shards before it")
+        columns = [settings.token_column, *others]
+        for batch in source.read(None):
+            check_rows(shard.path, 0, batch, settings, found)
+            if found.faults:
+                raise DataError("a rule is broken: " + next(iter(found.faults.values())))
+            lengths = _numbers(batch.column(SEQ_LENGTHS).flatten())
+            values = [batch.column(name).flatten().to_pylist() for name in kept]
+            _add(multiset, batch, columns, np.cumsum(lengths) - lengths, lengths, values)
+    return columns or [], multiset
 
 
 def _add_rows(
     multiset: _Multiset, batch: pa.RecordBatch, columns: list[str], kept: list[str], settings: PackSettings
 ) -> None:
-    cut = [_Values(batch.column(name).flatten()) for name in columns]
-    values = _kept(batch, kept)
-    start = 0
-    for row, length in enumerate(pc.list_value_length(batch.column(columns[0])).to_pylist()):
-        for first, last in pieces(length, settings):
-            parts = [column.part(start + first, start + last) for column in cut]
-            multiset.add(last - first, [*parts, repr([column[row] for column in values]).encode()])
-        start += length
+    """The sequences that the overflow policy cuts from rows of the input."""
+    rows = _numbers(pc.list_value_length(batch.column(columns[0])).fill_null(0))
+    fragments, _ = settings.policy.cut(rows)
+    starts = (np.cumsum(rows) - rows)[fragments.rows] + fragments.starts
+    values = [batch.column(name).take(pa.array(fragments.rows)).to_pylist() for name in kept]
+    _add(multiset, batch, columns, starts, fragments.lengths, values)
 
 
-def _add_packs(multiset: _Multiset, batch: pa.RecordBatch, columns: list[str], kept: list[str]) -> None:
+def _add(
+    multiset: _Multiset,
+    batch: pa.RecordBatch,
+    columns: list[str],
+    starts: IntArray,
+    lengths: IntArray,
+    kept: list[list[Any]],
+) -> None:
+    """Sequences as pieces of the flat columns, and for each kept column one value per sequence."""
     cut = [_Values(batch.column(name).flatten()) for name in columns]
-    values = [batch.column(name).flatten().to_pylist() for name in kept]
-    start = 0
-    for index, length in enumerate(batch.column(SEQ_LENGTHS).flatten().to_pylist()):
+    for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         parts = [column.part(start, start + length) for column in cut]
-        multiset.add(length, [*parts, repr([column[index] for column in values]).encode()])
-        start += length
+        multiset.add(length, [*parts, repr([values[index] for values in kept]).encode()])
 
 
-def _kept(batch: pa.RecordBatch, names: list[str]) -> list[list[Any]]:
-    return [batch.column(name).to_pylist() for name in names]
+def _numbers(values: pa.Array) -> IntArray:
+    numbers: IntArray = values.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 class _Values:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from brimful.errors import DataError
+from brimful.tables.types import is_text
 
 
 def common_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
@@ -79,11 +80,11 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return _common_integer(one, other)
     if kinds.is_floating(one) and kinds.is_floating(other):
         return max(one, other, key=_bit_width)
-    if _is_text(one) and _is_text(other):
+    if is_text(one) and is_text(other):
         return pa.large_string()
     if _is_bytes(one) and _is_bytes(other):
         return pa.large_binary()
-    if _is_list(one) and _is_list(other):
+    if _is_list_that_casts(one) and _is_list_that_casts(other):
         value = common_type(one.value_type, other.value_type)
         wide = kinds.is_large_list(one) or kinds.is_large_list(other)
         return value and (pa.large_list(value) if wide else pa.list_(value))
@@ -119,13 +120,10 @@ def _decoded(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if kinds.is_dictionary(kind) else kind
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
-
-
 def _is_bytes(kind: pa.DataType) -> bool:
     return bool(kinds.is_binary(kind) or kinds.is_large_binary(kind) or kinds.is_binary_view(kind))
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def _is_list_that_casts(kind: pa.DataType) -> bool:
+    """Not a list of any layout: pyarrow (26) casts list views to arrays that are not valid."""
     return bool(kinds.is_list(kind) or kinds.is_large_list(kind))

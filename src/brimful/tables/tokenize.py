@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.types as kinds
 
 from brimful.errors import DataError
 from brimful.tables.batches import Source, make_source
+from brimful.tables.types import is_text
 
 Ragged = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]
 """Ids of all texts end to end, (tokens,), and where each text's ids begin and end, (texts + 1,)."""
@@ -104,7 +104,7 @@ def tokenized(source: Source, text_column: str, tokenizer: Tokenizer) -> Source:
     """
     source.require(text_column)
     kind = source.schema.field(text_column).type
-    if not (kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)):
+    if not is_text(kind):
         raise DataError(
             f"{source.name}: a column to tokenize must be text, but {text_column!r} is {kind}; name another"
         )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from brimful.assignment import PackAssignment, assign, validate_seed
+from brimful.assignment import assign, validate_seed
 from brimful.errors import CapacityError
 from brimful.lengths import IntArray, validate_capacity
 from brimful.overflow import Ledger, Overflow, OverflowPolicy, overflow_error
 from brimful.patterns import Patterns
-from brimful.planning import DATA_ORDER, plan, resolve_algorithm
+from brimful.planning import DATA_ORDER, plan, require_algorithm
+from brimful.plans import PackPlan
 from brimful.tables.batches import Source
 from brimful.tables.columns import SEQ_LENGTHS, Columns, choose_columns, packed_schema
 from brimful.tables.rows import Rows, concatenate, read_rows
 
 WINDOW_BYTES = 2**26
-"""What the rows of a window weigh at most, unless window_tokens says otherwise: 64 MiB, 16 million int32 tokens."""
+"""What the rows of a window weigh at most: 64 MiB, up to 16 million int32 tokens."""
 
 _BATCH_BYTES = 2**24
 _CARRY_SHARE = 8
@@ -36,22 +37,24 @@ class PackSettings:
         seed: ≥ 0; decides which of several equally long sequences goes where, and the order of the packs.
         overflow: what to do with longer sequences: "error", "drop", "truncate" or "split".
         min_fragment: shortest remainder that "split" keeps, in tokens.
-        tokens: the column that holds the sequences.
+        token_column: the column that holds the sequences.
         keep_columns: columns to collect into lists, one value per sequence.
         drop_columns: columns to leave out.
-        window_tokens: how many tokens are planned and packed together, ≥ 1; None for as many as weigh 64 MiB.
+        window_tokens: how many tokens are planned and packed together, ≥ 1, at most as many as weigh 64 MiB; None for
+            those. Windows of few packs cost packs.
 
     Raises:
-        LengthError, PlanError: a setting that is out of range or unknown.
+        LengthError, SettingError: a setting that is out of range or unknown.
     """
 
     max_length: int
+    _: KW_ONLY
     max_sequences: int | None = None
     algorithm: str = "auto"
     seed: int = 0
     overflow: Overflow = "error"
     min_fragment: int = 1
-    tokens: str = "input_ids"
+    token_column: str = "input_ids"
     keep_columns: tuple[str, ...] = ()
     drop_columns: tuple[str, ...] = ()
     window_tokens: int | None = None
@@ -59,10 +62,12 @@ class PackSettings:
     def __post_init__(self) -> None:
         for name in ("max_sequences", "window_tokens"):
             if getattr(self, name) is not None:
-                validate_capacity(getattr(self, name), name)
-        resolve_algorithm(self.algorithm)
-        validate_seed(self.seed, "seed")
-        _ = self.policy
+                object.__setattr__(self, name, validate_capacity(getattr(self, name), name))
+        object.__setattr__(self, "seed", validate_seed(self.seed, "seed"))
+        require_algorithm(self.algorithm)
+        policy = self.policy
+        object.__setattr__(self, "max_length", policy.max_length)
+        object.__setattr__(self, "min_fragment", policy.min_fragment)
 
     @property
     def policy(self) -> OverflowPolicy:
@@ -75,16 +80,16 @@ class PackedWindow:
     """The packs of one window, ready to be written.
 
     Args:
-        batches: packed rows, made as they are asked for, about 16 MiB each; none when the window had no tokens.
+        batches: packs as rows, made as they are asked for, about 16 MiB each; none when the window had no tokens.
         patterns: what these packs look like.
+        plan: of the window, including the packs that are carried on; None when there was nothing to plan.
         ledger: the account of the rows read since the window before.
-        seconds: how long planning took.
     """
 
     batches: Iterator[pa.RecordBatch]
     patterns: Patterns
+    plan: PackPlan | None
     ledger: Ledger
-    seconds: float
 
 
 def no_progress(rows: int) -> None:
@@ -97,7 +102,7 @@ def packed_windows(
     """Pack a source window by window.
 
         window 1   [#####][#### ][##   ]      the least filled packs of a window are not written:
-        window 2   [##   ] + new rows ...     their sequences meet the next window, so that an edge costs no packs
+        window 2   [##   ] + new rows ...     their sequences meet the next window, so that an edge hardly costs a pack
 
     Args:
         source: the rows.
@@ -113,33 +118,31 @@ def packed_windows(
 
     Cost: each token is copied once, and up to an eighth of a window once more; memory for about three windows.
     """
-    columns = choose_columns(source, settings.tokens, settings.keep_columns, settings.drop_columns)
+    columns = choose_columns(source, settings.token_column, settings.keep_columns, settings.drop_columns)
     schema = packed_schema(source, columns)
-    bytes_per_token = _bytes_per_token(source, columns)
-    window_tokens = settings.window_tokens or max(1, WINDOW_BYTES // bytes_per_token)
-    windows = _windows(source, settings, columns, window_tokens, progress)
-    return schema, _pack(windows, settings, schema, max(1, _BATCH_BYTES // bytes_per_token))
+    windows = _windows(source, settings, columns, progress)
+    return schema, _pack(windows, settings, schema)
 
 
-def _pack(
-    windows: Iterator[_Window], settings: PackSettings, schema: pa.Schema, batch_tokens: int
-) -> Iterator[PackedWindow]:
+def _pack(windows: Iterator[_Window], settings: PackSettings, schema: pa.Schema) -> Iterator[PackedWindow]:
     carried: list[Rows] = []
     for number, window in enumerate(windows):
         if not carried and not window.parts:
-            yield PackedWindow(iter(()), Patterns.empty(), window.ledger, 0.0)
+            yield PackedWindow(iter(()), Patterns.empty(), None, window.ledger)
             continue
         rows = concatenate([*carried, *window.parts])
         window.parts.clear()  # copied: what is not held any longer need not be in memory twice
         lengths = rows.lengths
         window_plan = plan(lengths, settings.max_length, settings.max_sequences, settings.algorithm)
-        packs: PackAssignment | _Packs = assign(window_plan, lengths, settings.seed, epoch=number)
+        assignment = assign(window_plan, lengths, settings.seed, epoch=number)
+        packs = _Packs(assignment.sequence_ids, assignment.pack_offsets)
         patterns, carried = window_plan.patterns, []
         if not window.last and window_plan.algorithm not in DATA_ORDER:
             packs, left = _split_off_least_filled(packs, lengths, settings)
-            carried = [rows.gather(left, np.zeros_like(left), lengths[left])]
+            carried = [rows.take(left)]
             patterns = Patterns.from_packs(lengths[packs.sequence_ids], packs.pack_offsets)
-        yield PackedWindow(_batches(rows, packs, schema, batch_tokens), patterns, window.ledger, window_plan.seconds)
+        batches = _batches(rows, packs, schema)
+        yield PackedWindow(batches, patterns, window_plan, window.ledger)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,9 +153,7 @@ class _Packs:
     pack_offsets: IntArray
 
 
-def _split_off_least_filled(
-    packs: PackAssignment | _Packs, lengths: IntArray, settings: PackSettings
-) -> tuple[_Packs, IntArray]:
+def _split_off_least_filled(packs: _Packs, lengths: IntArray, settings: PackSettings) -> tuple[_Packs, IntArray]:
     """The packs to write, and the sequences of those to carry on.
 
     Carried on are the least filled, up to an eighth of the tokens and at least one that is not full.
@@ -169,20 +170,19 @@ def _split_off_least_filled(
     return written, packs.sequence_ids[carry_sequence]
 
 
-def _batches(
-    rows: Rows, packs: PackAssignment | _Packs, schema: pa.Schema, batch_tokens: int
-) -> Iterator[pa.RecordBatch]:
-    """The packed rows, in batches so small that neither memory nor 32-bit offsets are a concern."""
+def _batches(rows: Rows, packs: _Packs, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The packs as rows, in batches so small that neither memory nor 32-bit offsets are a concern."""
     lengths = rows.lengths[packs.sequence_ids]
     tokens_before = np.concatenate([[0], np.cumsum(lengths)])[packs.pack_offsets]
+    bytes_before = np.concatenate([[0], np.cumsum(rows.weights()[packs.sequence_ids])])[packs.pack_offsets]
     n_packs = len(packs.pack_offsets) - 1
     start = 0
     while start < n_packs:
-        end = int(np.searchsorted(tokens_before, tokens_before[start] + batch_tokens, side="right")) - 1
+        end = int(np.searchsorted(bytes_before, bytes_before[start] + _BATCH_BYTES, side="right")) - 1
         end = max(end, start + 1)
         first, last = packs.pack_offsets[start], packs.pack_offsets[end]
         ids = packs.sequence_ids[first:last]
-        gathered = rows.gather(ids, np.zeros_like(ids), lengths[first:last])
+        gathered = rows.take(ids)
         per_token = tokens_before[start : end + 1] - tokens_before[start]
         per_sequence = packs.pack_offsets[start : end + 1] - first
         arrays = [
@@ -210,14 +210,15 @@ class _Window:
 
 
 def _windows(
-    source: Source, settings: PackSettings, columns: Columns, window_tokens: int, progress: Callable[[int], None]
+    source: Source, settings: PackSettings, columns: Columns, progress: Callable[[int], None]
 ) -> Iterator[_Window]:
     """The sequences of the source, cut into windows at the same rows however the source is cut into batches."""
+    most_tokens = settings.window_tokens or 2**62
     parts: list[Rows] = []
-    tokens = kept_bytes = first_row = 0
+    tokens = weight = first_row = 0
     ledger = Ledger()
     for batch in source.read([*columns.packed, *columns.kept]):
-        rows = read_rows(batch, list(columns.packed), list(columns.kept), first_row)
+        rows = read_rows(source.name, batch, list(columns.packed), list(columns.kept), first_row)
         try:
             fragments, account = settings.policy.cut(rows.lengths, first_row)
         except CapacityError:
@@ -227,31 +228,30 @@ def _windows(
         ledger += account
         first_row += batch.num_rows
         progress(batch.num_rows)
-        while len(rows):
-            if tokens >= window_tokens or kept_bytes >= WINDOW_BYTES:
+        weights = np.concatenate([[0], np.cumsum(rows.weights())])
+        start = 0
+        while start < len(rows):
+            if tokens >= most_tokens or weight >= WINDOW_BYTES:
                 yield _Window(parts, ledger, last=False)
-                parts, tokens, kept_bytes, ledger = [], 0, 0, Ledger()
-            end = min(int(np.searchsorted(rows.offsets, window_tokens - tokens)), len(rows))
-            part = rows.slice(0, end)
-            parts.append(part)
-            tokens += int(part.offsets[-1])
-            kept_bytes += sum(values.nbytes for values in part.kept.values())
-            rows = rows.slice(end, len(rows))
+                parts, tokens, weight, ledger = [], 0, 0, Ledger()
+            end = min(
+                int(np.searchsorted(rows.offsets, rows.offsets[start] + most_tokens - tokens)),
+                int(np.searchsorted(weights, weights[start] + WINDOW_BYTES - weight)),
+                len(rows),
+            )
+            parts.append(rows.slice(start, end))
+            tokens += int(rows.offsets[end] - rows.offsets[start])
+            weight += int(weights[end] - weights[start])
+            start = end
     yield _Window(parts, ledger, last=True)
-
-
-def _bytes_per_token(source: Source, columns: Columns) -> int:
-    """What a token weighs in all packed columns together."""
-    kinds = [source.schema.field(name).type.value_type for name in columns.packed]
-    return sum(max(kind.bit_width // 8, 1) if pa.types.is_primitive(kind) else 16 for kind in kinds)
 
 
 def _overflow_of_all(source: Source, settings: PackSettings) -> CapacityError:
     """The error for the whole input: its first row that is too long, and how many there are."""
     first: tuple[int, int] | None = None
     n_too_long = n_rows = 0
-    for batch in source.read([settings.tokens]):
-        lengths = read_rows(batch, [settings.tokens], [], n_rows).lengths
+    for batch in source.read([settings.token_column]):
+        lengths = read_rows(source.name, batch, [settings.token_column], [], n_rows).lengths
         too_long = np.flatnonzero(lengths > settings.max_length)
         if first is None and len(too_long):
             first = n_rows + int(too_long[0]), int(lengths[too_long[0]])

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from brimful.errors import DataError
 from brimful.lengths import IntArray, LengthHistogram, require_fit
 from brimful.overflow import Ledger, OverflowPolicy, overflow_error
 from brimful.tables.batches import Source
-from brimful.tables.columns import SEQ_LENGTHS, is_list
+from brimful.tables.columns import choose_columns
 from brimful.tables.rows import read_rows
 from brimful.tables.sources import open_source
 from brimful.tables.tokenize import load_tokenizer, tokenized
+from brimful.tables.types import is_list
 
 DEFAULT_COLUMN = "input_ids"
 
@@ -50,7 +50,7 @@ class InputOptions:
 
     inputs: tuple[Path, ...]
     histogram: Path | None = None
-    column: str | None = None
+    token_column: str | None = None
     text_column: str | None = None
     tokenizer: str | None = None
 
@@ -58,7 +58,7 @@ class InputOptions:
         """The same again, as words of a command line."""
         named = {
             "--histogram": self.histogram,
-            "--column": self.column,
+            "--token-column": self.token_column,
             "--text-column": self.text_column,
             "--tokenizer": self.tokenizer,
         }
@@ -81,31 +81,37 @@ def measure(options: InputOptions, policy: OverflowPolicy, progress: Callable[[i
         return measure_source(source, tokens, policy, progress)
     if options.inputs:
         raise DataError("either input files or --histogram, not both")
-    if options.column or options.text_column or options.tokenizer:
-        raise DataError("--column, --text-column and --tokenizer are for input files; a histogram has no columns")
+    if options.token_column or options.text_column or options.tokenizer:
+        raise DataError("--token-column, --text-column and --tokenizer are for input files; a histogram has no columns")
     packed, ledger = cut_histogram(LengthHistogram.from_csv(options.histogram), policy)
     return Measured(str(options.histogram), packed, ledger, None)
 
 
 def open_tokens(options: InputOptions) -> tuple[Source, str]:
     """The rows of the inputs, and the name of the column with the token ids."""
-    column, text_column, tokenizer = options.column, options.text_column, options.tokenizer
-    if (text_column is None) != (tokenizer is None):
-        raise DataError("--text-column NAME and --tokenizer FILE|bytes go together; give both or neither")
-    if text_column is not None and column is not None:
-        raise DataError("either --column for token ids or --text-column for text, not both")
-    source = open_source(options.inputs)
-    if text_column is not None and tokenizer is not None:
-        return tokenized(source, text_column, load_tokenizer(tokenizer)), DEFAULT_COLUMN
-    tokens = column or DEFAULT_COLUMN
-    if column is None and tokens not in source.schema.names:
+    if options.text_column is not None and options.token_column is not None:
+        raise DataError("either --token-column for token ids or --text-column for text, not both")
+    source = open_rows(options)
+    tokens = options.token_column or DEFAULT_COLUMN
+    if options.token_column is None and tokens not in source.schema.names:
         there = ", ".join(repr(name) for name in source.schema.names) or "none"
         raise DataError(
             f"{source.name}: there is no column {tokens!r}; its columns are: {there}; name the token ids with "
-            "--column NAME, or tokenize text with --text-column NAME --tokenizer FILE|bytes"
+            "--token-column NAME, or tokenize text with --text-column NAME --tokenizer FILE|bytes"
         )
     source.require(tokens)
     return source, tokens
+
+
+def open_rows(options: InputOptions) -> Source:
+    """The rows of the inputs; text is tokenized, into a column named DEFAULT_COLUMN."""
+    text_column, tokenizer = options.text_column, options.tokenizer
+    if (text_column is None) != (tokenizer is None):
+        raise DataError("--text-column NAME and --tokenizer FILE|bytes go together; give both or neither")
+    source = open_source(options.inputs)
+    if text_column is None or tokenizer is None:
+        return source
+    return tokenized(source, text_column, load_tokenizer(tokenizer))
 
 
 def measure_source(source: Source, tokens: str, policy: OverflowPolicy, progress: Callable[[int], None]) -> Measured:
@@ -113,15 +119,8 @@ def measure_source(source: Source, tokens: str, policy: OverflowPolicy, progress
 
     Cost: one pass; four bytes a row and four a sequence are kept.
     """
-    if SEQ_LENGTHS in source.schema.names:
-        raise DataError(
-            f"{source.name}: packed already, for it has a column {SEQ_LENGTHS!r}; give the unpacked data instead"
-        )
-    kind = source.schema.field(tokens).type
-    if not is_list(kind) or not (pa.types.is_integer(kind.value_type) or pa.types.is_null(kind.value_type)):
-        text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-        hint = f"; tokenize it with --text-column {tokens} --tokenizer FILE|bytes" if text else ""
-        raise DataError(f"{source.name}: column {tokens!r} holds {kind}, not lists of token ids{hint}")
+    beside = tuple(field.name for field in source.schema if not is_list(field.type) and field.name != tokens)
+    choose_columns(source, tokens, keep=beside, drop=())  # refuses what cannot be packed
     rows = _compact(_row_lengths(source, tokens, progress))
     too_long = rows > policy.max_length
     if policy.kind == "error" and too_long.any():
@@ -134,7 +133,6 @@ def measure_source(source: Source, tokens: str, policy: OverflowPolicy, progress
         parts.append(fragments.lengths.astype(np.uint32))  # at most max_length, below 2^31
         ledger += account
     lengths = np.concatenate([np.zeros(0, np.uint32), *parts])
-    beside = tuple(field.name for field in source.schema if not is_list(field.type))
     return Measured(source.name, LengthHistogram.from_lengths(lengths), ledger, lengths, beside)
 
 
@@ -153,10 +151,7 @@ def cut_histogram(histogram: LengthHistogram, policy: OverflowPolicy) -> tuple[L
         require_fit(histogram, policy.max_length)
     lengths, counts = histogram.lengths, histogram.counts
     fragments, _ = policy.cut(lengths)
-    pieces, places = np.unique(fragments.lengths, return_inverse=True)
-    totals = np.zeros(len(pieces), np.int64)
-    np.add.at(totals, places, counts[fragments.rows])
-    packed = LengthHistogram(pieces, totals)
+    packed = LengthHistogram.from_counts(fragments.lengths, counts[fragments.rows])
     n_long = int(counts[lengths > policy.max_length].sum())
     lost = histogram.n_tokens - packed.n_tokens
     n_chunks = int((-(-lengths // policy.max_length) * counts).sum())
@@ -177,7 +172,7 @@ def cut_histogram(histogram: LengthHistogram, policy: OverflowPolicy) -> tuple[L
 def _row_lengths(source: Source, tokens: str, progress: Callable[[int], None]) -> Iterator[IntArray]:
     n_rows = 0
     for batch in source.read([tokens]):
-        yield read_rows(batch, [tokens], [], n_rows).lengths
+        yield read_rows(source.name, batch, [tokens], [], n_rows).lengths
         n_rows += batch.num_rows
         progress(batch.num_rows)
 
