@@ -139,4 +139,5 @@ def _print(name: str, report: PackReport, output: Path, file_format: str, check:
     console.print(ledger_table(report.ledger))
     printing.print_command(console, "\nPacked into", str(output))
     printing.print_command(console, "To check it:", check)
-    printing.print_command(console, "To load it:", f"import datasets; {loading_line(output, file_format)}")
+    if report.figures["packs"]:  # datasets refuses to load a split without rows
+        printing.print_command(console, "To load it:", f"import datasets; {loading_line(output, file_format)}")

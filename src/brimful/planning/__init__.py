@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from brimful.errors import SettingError, shown
 from brimful.lengths import LengthHistogram, Lengths, require_fit, validate_capacity, validate_lengths
-from brimful.lower_bounds import lower_bound
+from brimful.lower_bounds import LowerBound, lower_bound, martello_toth_bound
 from brimful.planning.cutting_stock import optimal
 from brimful.planning.longest_pack_first import lpfhp
 from brimful.planning.next_fit import next_fit
@@ -107,8 +107,9 @@ def plan(
 def _auto(problem: PackingProblem) -> tuple[str, Solution, str]:
     """Best fit, and more only where more can be gained for a small and certain amount of work."""
     quick = lpfhp(problem)
-    bound = lower_bound(problem.histogram, problem.max_length, problem.max_sequences).packs
-    gap = (quick.patterns.packs - bound) / max(bound, 1)
+    gap = _gap_above(martello_toth_bound(problem.histogram, problem.max_length), quick)  # the quickest good bound
+    if gap > problem.target_gap:
+        gap = _gap_above(lower_bound(problem.histogram, problem.max_length, problem.max_sequences), quick)
     target = f"the target of {problem.target_gap:.2%}"
     if gap <= problem.target_gap:
         return "lpfhp", quick, f"auto: lpfhp is at most {gap:.2%} above the optimum, within {target}"
@@ -119,6 +120,10 @@ def _auto(problem: PackingProblem) -> tuple[str, Solution, str]:
     if solution.patterns.packs < quick.patterns.packs or solution.prices is not None:
         return "optimal", solution, why
     return "lpfhp", quick, f"{why}, and optimal found nothing better"
+
+
+def _gap_above(bound: LowerBound, solution: Solution) -> float:
+    return (solution.patterns.packs - bound.packs) / max(bound.packs, 1)
 
 
 def _limit(seconds: float | None) -> float | None:
