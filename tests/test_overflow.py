@@ -7,18 +7,7 @@ from hypothesis import strategies as st
 
 from brimful.errors import CapacityError, LengthError, SettingError
 from brimful.overflow import Ledger, OverflowPolicy
-
-
-def pieces(row, max_length, kind, min_fragment):
-    """The sequences that one row becomes, as (start, length), by the plain words of the documentation."""
-    if row == 0 or (kind == "drop" and row > max_length):
-        return []
-    if kind == "truncate":
-        return [(0, min(row, max_length))]
-    if row <= max_length:
-        return [(0, row)]
-    chunks = [(start, min(max_length, row - start)) for start in range(0, row, max_length)]
-    return [(start, size) for start, size in chunks if size >= min_fragment]
+from tests.reference.overflow import pieces
 
 
 @given(
