@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # CI pins some dependencies (PIP_FLAGS="-c constraints-ci.txt"); a user's machine takes what pip finds.
 PIP_FLAGS ?=
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench table1 clean
 
 demo: $(VENV)/.core
 	$(BIN)/brimful demo
@@ -25,6 +25,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+table1: $(VENV)/.core
+	$(BIN)/python -m experiments.table1
 
 clean:
 	rm -rf $(VENV) brimful-demo

@@ -8,7 +8,7 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import packing, planning
+from benchmarks import nonnegative, packing, planning
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 MARK = "<!-- Everything below is printed by `make bench`. -->\n"
@@ -20,7 +20,7 @@ def main() -> None:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PEERS)
     lines = [f"Python {platform.python_version()}, {versions}; {os.cpu_count()} CPU cores.", ""]
     print("\n".join(lines))
-    for title, module in (("Planning", planning), ("Packing", packing)):
+    for title, module in (("Planning", planning), ("Packing", packing), ("Non-negative least squares", nonnegative)):
         lines += [f"## {title}", ""]
         for section in module.sections():
             print("\n".join(section), flush=True)

@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 import brimful
 from brimful import LengthError, LengthHistogram, PackAssignment, PackPlan, PlanError, SettingError
-from brimful.planning import ALGORITHMS
-from tests.planning.strategies import LIMITS, problems
+from tests.planning.strategies import LIMITS, QUICK, problems
 from tests.reference.assignments import check_assignment, packs_of, unevenness
 
 FEW = [3] * 40 + [2] * 40
@@ -44,7 +43,7 @@ def each_pack(assignment: Any) -> list[list[int]]:
 # Filling
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", QUICK)
 @pytest.mark.parametrize("max_sequences", LIMITS)
 @settings(max_examples=50)
 @given(problem=problems(), seed=st.integers(0, 2**63 - 1), epoch=st.integers(0, 1000))

@@ -6,17 +6,21 @@ import itertools
 
 from hypothesis import strategies as st
 
+from brimful.planning import ALGORITHMS, LEAST_SQUARES
+
 LIMITS = (None, 1, 2, 3, 8)
 """The values of max_sequences that every algorithm is tried with."""
+
+QUICK = tuple(name for name in ALGORITHMS if name not in LEAST_SQUARES)
 
 # Around one and two words of 512 bits, around powers of two, prime, tiny.
 _CAPACITIES = (1, 2, 3, 7, 10, 16, 31, 64, 100, 511, 512, 513, 1023, 1024, 1025, 1601)
 
 
 @st.composite
-def problems(draw: st.DrawFn, max_size: int = 60) -> tuple[list[int], int]:
+def problems(draw: st.DrawFn, max_size: int = 60, most: int = _CAPACITIES[-1]) -> tuple[list[int], int]:
     """(lengths in data order, max_length); few distinct lengths often, so that equal packs and ties are common."""
-    max_length = draw(st.sampled_from(_CAPACITIES))
+    max_length = draw(st.sampled_from([capacity for capacity in _CAPACITIES if capacity <= most]))
     length = st.integers(1, max_length)
     if draw(st.booleans()):
         few = draw(st.lists(st.integers(1, max_length), min_size=1, max_size=5))

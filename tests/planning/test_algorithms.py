@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful
-from brimful import LengthHistogram
-from brimful.planning import ALGORITHMS, DATA_ORDER
-from tests.planning.strategies import LIMITS, planted, problems
+from brimful import LengthHistogram, SettingError
+from brimful.planning import DATA_ORDER, LEAST_SQUARES
+from tests.planning.strategies import LIMITS, QUICK, planted, problems
 from tests.reference.packing import fewest_packs
 
-HISTOGRAM_ALGORITHMS = [name for name in ALGORITHMS if name not in DATA_ORDER]
+HISTOGRAM_ALGORITHMS = [name for name in QUICK if name not in DATA_ORDER]
 
-every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
+every_algorithm = pytest.mark.parametrize("algorithm", QUICK)
 every_limit = pytest.mark.parametrize("max_sequences", LIMITS)
 
 
@@ -41,6 +41,23 @@ def test_a_plan_holds_every_sequence_once_and_no_pack_is_too_full(algorithm, max
     assert plan.packs == sum(count for _, count in plan.patterns)
     assert plan.lower_bound <= plan.packs <= len(lengths)
     assert (plan.algorithm, plan.max_length, plan.max_sequences) == (algorithm, max_length, max_sequences)
+
+
+@pytest.mark.parametrize("algorithm", sorted(LEAST_SQUARES))
+@settings(max_examples=25, deadline=None)
+@given(problem=problems(max_size=25, most=31), max_sequences=st.sampled_from(LIMITS))
+def test_least_squares_keep_the_promises_of_a_plan_too(algorithm, problem, max_sequences):
+    lengths, max_length = problem
+    plan = brimful.plan(lengths, max_length, max_sequences, algorithm)
+    assert plan == brimful.plan(lengths, max_length, max_sequences, algorithm)
+    assert Counter(length for pattern, count in plan.patterns for length in pattern * count) == Counter(lengths)
+    assert plan.lower_bound <= plan.packs <= len(lengths)
+
+
+@pytest.mark.parametrize("algorithm", sorted(LEAST_SQUARES))
+def test_least_squares_say_how_far_they_go(algorithm):
+    with pytest.raises(SettingError, match="at most 4096 slots, not 4097; optimal packs better"):
+        brimful.plan([1], 4097, algorithm=algorithm)
 
 
 @every_algorithm

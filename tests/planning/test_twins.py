@@ -26,7 +26,7 @@ TWINS = {
 }
 
 
-SOLVERS = {"optimal"}
+SOLVERS = {"optimal", "nnlshp", "ennlshp"}
 
 
 def expand(patterns: Patterns) -> Iterator[tuple[int, ...]]:

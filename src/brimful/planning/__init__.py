@@ -17,20 +17,32 @@ from brimful.lower_bounds import LowerBound, lower_bound, martello_toth_bound
 from brimful.planning.cutting_stock import optimal
 from brimful.planning.longest_pack_first import lpfhp
 from brimful.planning.next_fit import next_fit
+from brimful.planning.nonnegative_least_squares import ennlshp, nnlshp
 from brimful.planning.problem import PackingProblem, Solution
 from brimful.planning.shortest_pack_first import spfhp
 from brimful.planning.unpacked import unpacked
 from brimful.plans import PackPlan
 
-__all__ = ["ALGORITHMS", "DATA_ORDER", "PackingProblem", "Solution", "plan", "require_algorithm"]
+__all__ = ["ALGORITHMS", "DATA_ORDER", "LEAST_SQUARES", "PackingProblem", "Solution", "plan", "require_algorithm"]
 
 ALGORITHMS: Mapping[str, Callable[[PackingProblem], Solution]] = MappingProxyType(
-    {"lpfhp": lpfhp, "spfhp": spfhp, "optimal": optimal, "next_fit": next_fit, "none": unpacked}
+    {
+        "lpfhp": lpfhp,
+        "optimal": optimal,
+        "spfhp": spfhp,
+        "nnlshp": nnlshp,
+        "ennlshp": ennlshp,
+        "next_fit": next_fit,
+        "none": unpacked,
+    }
 )
 """Every algorithm by name."""
 
 DATA_ORDER = frozenset({"next_fit"})
 """The algorithms that need the lengths in data order; the others do with the histogram."""
+
+LEAST_SQUARES = frozenset({"nnlshp", "ennlshp"})
+"""The algorithms whose cost grows with the square of max_length and more; `analyze` leaves them out."""
 
 _AUTO_WORK = 2**19  # max_length × lengths for which auto tries optimal: about a second
 
@@ -62,6 +74,8 @@ def plan(
             - lpfhp: best fit decreasing on the histogram; near the bound on most data, in milliseconds;
             - optimal: column generation; most often within a few packs of the bound, with a proof of its own;
             - spfhp: the paper's algorithm, worst fit decreasing as published;
+            - nnlshp, ennlshp: the paper's non-negative least squares, of at most 3 sequences in a pack unless
+              max_sequences says otherwise; and the same with padding in the model;
             - next_fit: greedy in data order; needs lengths, not a histogram;
             - none: every sequence alone.
         time_limit: seconds, above 0, after which optimal returns the best plan so far with the bound proven so far (a
