@@ -70,15 +70,16 @@ def test_every_kind_of_sequence_of_whole_numbers_is_accepted(lengths):
 
 
 def test_what_numpy_can_view_is_accepted():
-    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow as pa
+
     for lengths in (
-        pyarrow.array([3, 1, 2]),
-        pyarrow.array([3, 1, 2], pyarrow.uint16()),
-        pyarrow.chunked_array([[3], [1, 2]]),
+        pa.array([3, 1, 2]),
+        pa.array([3, 1, 2], pa.uint16()),
+        pa.chunked_array([[3], [1, 2]]),
     ):
         assert LengthHistogram.from_lengths(lengths) == LengthHistogram.from_lengths([1, 2, 3])
     with pytest.raises(LengthError, match=r"^lengths are whole numbers, but some are null or masked"):
-        LengthHistogram.from_lengths(pyarrow.array([3, None, 2]))
+        LengthHistogram.from_lengths(pa.array([3, None, 2]))
 
 
 @pytest.mark.parametrize("empty", [[], (), np.zeros(0, np.int32), np.zeros(0), range(0)])

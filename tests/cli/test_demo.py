@@ -147,7 +147,8 @@ def test_failed_check_ends_with_one(run, small_corpus, tmp_path, monkeypatch):
 
 
 def test_tokenizer_file(run, small_corpus, tmp_path):
-    tokenizers = pytest.importorskip("tokenizers")
+    import tokenizers
+
     vocabulary = {"[UNK]": 0, "document": 1, "long": 2}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))  # noqa: S106
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()

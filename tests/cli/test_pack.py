@@ -28,7 +28,8 @@ def test_packed_folder_holds_every_sequence_of_every_format(run, files, tmp_path
 
 
 def test_prints_figures_ledger_and_a_line_that_loads(run, parquet, tmp_path):
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     folder = tmp_path / "packed"
     words = ("--max-length", 16, "--overflow", "truncate", "--drop-columns", "name,labels", "--format", "arrow")
     said = run("pack", parquet, "-o", folder, *words)
