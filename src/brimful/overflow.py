@@ -142,10 +142,13 @@ class OverflowPolicy:
         return Fragments(rows[keep], starts[keep], sizes[keep])
 
 
-def overflow_error(row: int, length: int, max_length: int, n_too_long: int, n_rows: int) -> CapacityError:
+def overflow_error(
+    row: int, length: int, max_length: int, n_too_long: int, n_rows: int, source: str = ""
+) -> CapacityError:
     """The error that policy "error" raises: the first row that is too long, and how many of n_rows there are."""
+    where = f"{source}: " if source else ""
     return CapacityError(
-        f"row {row} (the first is 0) has {length:,} tokens, more than max_length {max_length}; "
+        f"{where}row {row} (the first is 0) has {length:,} tokens, more than max_length {max_length}; "
         f"{n_too_long:,} of {n_rows:,} rows are too long; "
         "raise max_length, or choose an overflow policy: drop, truncate or split"
     )

@@ -79,7 +79,7 @@ def test_one_window_makes_the_packs_that_plan_promises():
 
 
 def test_error_is_the_default_and_names_row_length_and_count():
-    with pytest.raises(CapacityError, match=r"row 0 .* has 4 tokens, more than max_length 3; 1 of 4 rows are too long"):
+    with pytest.raises(CapacityError, match=r"^table: row 0 .* has 4 tokens, more than max_length 3; 1 of 4 rows"):
         pack_dataset(ids(FOUR), 3)
 
 

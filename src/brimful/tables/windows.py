@@ -258,4 +258,4 @@ def _overflow_of_all(source: Source, settings: PackSettings) -> CapacityError:
         n_too_long += len(too_long)
         n_rows += len(lengths)
     row, length = first or (0, 0)
-    return overflow_error(row, length, settings.max_length, n_too_long, n_rows)
+    return overflow_error(row, length, settings.max_length, n_too_long, n_rows, source.name)
