@@ -125,7 +125,7 @@ def measure_source(source: Source, tokens: str, policy: OverflowPolicy, progress
     too_long = rows > policy.max_length
     if policy.kind == "error" and too_long.any():
         row = int(np.argmax(too_long))
-        raise overflow_error(row, int(rows[row]), policy.max_length, int(too_long.sum()), len(rows))
+        raise overflow_error(row, int(rows[row]), policy.max_length, int(too_long.sum()), len(rows), source.name)
     ledger = Ledger()
     parts = []
     for start in range(0, len(rows), _ROWS_AT_ONCE):
