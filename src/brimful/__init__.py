@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from brimful.assignment import PackAssignment, assign
 from brimful.errors import BrimfulError, CapacityError, DataError, LengthError, OutputError, PlanError, SettingError
+from brimful.groups import SequenceGroups
 from brimful.lengths import LengthHistogram
 from brimful.planning import plan
 from brimful.plans import PackPlan
@@ -23,6 +24,7 @@ __all__ = [
     "PackAssignment",
     "PackPlan",
     "PlanError",
+    "SequenceGroups",
     "SettingError",
     "__version__",
     "assign",

@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.errors import LengthError, PlanError, SettingError, shown
-from brimful.lengths import IntArray, LengthHistogram, Lengths, read_only, validate_lengths, whole_numbers
+from brimful.lengths import (
+    IntArray,
+    LengthHistogram,
+    Lengths,
+    aligned,
+    read_only,
+    validate_capacity,
+    validate_lengths,
+    whole_numbers,
+)
 from brimful.npz import read_arrays
 from brimful.patterns import Patterns
 from brimful.plans import PackPlan
@@ -74,6 +83,36 @@ class PackAssignment:
     def __len__(self) -> int:
         return self.packs
 
+    def token_offsets(self, lengths: Lengths, align: int = 1) -> tuple[IntArray, IntArray]:
+        """Where each sequence starts when the packs lie one after the other: in real tokens, and in token slots.
+
+            pack [# # # . # . . .]     lengths 3 and 1, align 4     real 0 3 4     aligned 0 4 8
+
+        Args:
+            lengths: (sequences,) tokens; the sequence with index i has length lengths[i].
+            align: every sequence takes slots up to a multiple of this, ≥ 1.
+
+        Returns:
+            real, aligned: (sequences + 1,) int64 each, in the order of sequence_ids. Those of pack i are at
+            pack_offsets[i] to pack_offsets[i + 1], the end included; padding at the end of packs is not counted.
+
+        Raises:
+            LengthError: not one length ≥ 1 for each sequence, or align out of range.
+
+        Example:
+            >>> packs = PackAssignment(np.array([1, 0]), np.array([0, 2]))
+            >>> packs.token_offsets([1, 3], align=4)
+            (array([0, 3, 4]), array([0, 4, 8]))
+        """
+        array, align = validate_lengths(lengths), validate_capacity(align, "align")
+        if len(array) != len(self.sequence_ids):
+            raise LengthError(
+                f"there are {len(self.sequence_ids):,} sequences, but {len(array):,} lengths; give one each"
+            )
+        ordered = array[self.sequence_ids].astype(np.int64)
+        real, padded = (np.concatenate([[0], np.cumsum(each)]) for each in (ordered, aligned(ordered, align)))
+        return real, padded
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PackAssignment):
             return NotImplemented
@@ -127,7 +166,7 @@ class PackAssignment:
         """Nothing, if the packs look as the plan says, longest first; otherwise a PlanError."""
         fits = len(lengths) == len(self.sequence_ids)
         if fits:
-            slots = lengths[self.sequence_ids].astype(np.int64)
+            slots = aligned(lengths[self.sequence_ids], plan.align).astype(np.int64)
             rises = np.flatnonzero(np.diff(slots) > 0) + 1
             fits = bool(np.isin(rises, self.pack_offsets).all())
             fits = fits and Patterns.from_packs(slots, self.pack_offsets) == plan.patterns.merged_equal()
@@ -138,8 +177,9 @@ class PackAssignment:
 def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> PackAssignment:
     """Fill the packs of a plan with sequences, at random wherever the plan leaves a choice.
 
-    Sequences of equal length are exchanged and packs come in an order that depends on (seed, epoch) alone, so every
-    epoch meets new company in exactly the same number of packs; within a pack the longest comes first.
+    Sequences of equal length (with align, of equal aligned length) are exchanged and packs come in an order that
+    depends on (seed, epoch) alone, so every epoch meets new company in exactly the same number of packs; within a pack
+    the longest comes first.
 
     Args:
         plan: covers exactly these lengths.
@@ -169,10 +209,11 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
     if histogram != plan.histogram:
         raise PlanError(f"the plan is for other lengths ({plan.histogram.difference(histogram)}); plan anew")
     for_sequences, for_packs = _random(seed, epoch)
+    slots, histogram = aligned(array, plan.align), plan.patterns.histogram()
     # Sequences by length, slots by length: the k-th of one goes into the k-th of the other. NumPy sorts and shuffles
     # without holding the interpreter, so each has a thread.
     with ThreadPoolExecutor(max_workers=1) as thread:
-        by_length = thread.submit(_shuffled_by_length, array, histogram, for_sequences)
+        by_length = thread.submit(_shuffled_by_length, slots, histogram, for_sequences)
         pack_offsets, slot_lengths = _slots(plan, for_packs)
         slots_by_length = _stable_argsort(slot_lengths)
         sequence_ids = np.empty(len(array), np.int64)

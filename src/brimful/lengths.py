@@ -213,6 +213,15 @@ class LengthHistogram:
         require_fit(self, max_length)
         return self.n_sequences * max_length / self.n_tokens if self.n_tokens else 1.0
 
+    def in_units(self, align: int) -> LengthHistogram:
+        """The lengths in units of `align` token slots, each rounded up: what sequences take that are padded to it.
+
+        Example:
+            >>> LengthHistogram.from_lengths([3, 8, 9, 16]).in_units(8)
+            LengthHistogram(4 sequences, 6 tokens, lengths 1 to 2)
+        """
+        return self if align == 1 else LengthHistogram.from_counts(-(-self.lengths // align), self.counts)
+
     def __add__(self, other: LengthHistogram) -> LengthHistogram:
         """The histogram of both datasets together."""
         if not isinstance(other, LengthHistogram):
@@ -261,10 +270,10 @@ def read_only(array: npt.NDArray[np.integer[Any]]) -> IntArray:
     return copy
 
 
-def validate_lengths(lengths: Lengths) -> npt.NDArray[np.integer[Any]]:
+def validate_lengths(lengths: Lengths, what: str = "lengths") -> npt.NDArray[np.integer[Any]]:
     """The lengths as a flat integer array of any width, each ≥ 1; or a LengthError that names the first fault."""
-    array = whole_numbers(lengths, "lengths")
-    require_positive(array, "length")
+    array = whole_numbers(lengths, what)
+    require_positive(array, what.removesuffix("s"))
     return array
 
 
@@ -286,6 +295,32 @@ def validate_capacity(value: Any, name: str) -> int:
     if number is None or not 1 <= number < 2**31:
         raise LengthError(f"{name} is a whole number from 1 to {2**31 - 1}, not {shown(value)}")
     return number
+
+
+def validate_align(value: Any, max_length: int) -> int:
+    """A whole number ≥ 1 of which max_length is a multiple, as a Python int; or a LengthError.
+
+    Example:
+        >>> validate_align(16, max_length=100)
+        Traceback (most recent call last):
+        brimful.errors.LengthError: max_length 100 is not a multiple of align 16; make it 96 or 112
+    """
+    align = validate_capacity(value, "align")
+    if max_length % align:
+        below = max_length - max_length % align
+        remedy = f"{below} or {below + align}" if below else f"{align}"
+        raise LengthError(f"max_length {max_length} is not a multiple of align {align}; make it {remedy}")
+    return align
+
+
+def aligned(lengths: npt.NDArray[Any], align: int) -> npt.NDArray[Any]:
+    """The token slots that sequences take when each is padded to a multiple of `align`.
+
+    Example:
+        >>> aligned(np.array([3, 8, 9]), 8)
+        array([ 8,  8, 16])
+    """
+    return lengths if align == 1 else -(-lengths.astype(np.int64) // align) * align
 
 
 def require_fit(histogram: LengthHistogram, max_length: int) -> None:

@@ -127,6 +127,10 @@ class Patterns:
         """The same packs in standard order, with equal patterns counted together."""
         return Patterns.merged(self.lengths, self.copies, np.diff(self.offsets), self.counts)
 
+    def scaled(self, factor: int) -> Patterns:
+        """The same packs with every length `factor` times as great."""
+        return self if factor == 1 else Patterns(self.lengths * factor, self.copies, self.offsets, self.counts)
+
     def __add__(self, other: Patterns) -> Patterns:
         """The patterns of both, equal ones counted together."""
         if not isinstance(other, Patterns):

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from brimful.errors import BrimfulError, PlanError, shown
-from brimful.lengths import IntArray, LengthHistogram, validate_capacity
+from brimful.lengths import IntArray, LengthHistogram, aligned, validate_align, validate_capacity
 from brimful.lower_bounds import DualPrices, LowerBound, dual_price_bound, lower_bound
 from brimful.patterns import Patterns
 
 _FORMAT = "brimful-plan"
 _VERSION = 1
-_NEEDED = ("algorithm", "max_length", "max_sequences", "prices", "seconds")
+_NEEDED = ("algorithm", "max_length", "max_sequences", "align", "prices", "seconds")
 _MAX_FILE_BYTES = 2**29
 
 
@@ -26,21 +26,23 @@ _MAX_FILE_BYTES = 2**29
 class PackPlan:
     """A plan: patterns with counts that cover a histogram exactly, no sequence more, none less.
 
-    A plan that exists is valid: covering, max_length and max_sequences are checked when it is made.
+    A plan that exists is valid: covering, max_length, max_sequences and align are checked when it is made.
 
     Args:
         histogram: the sequences that it packs.
         max_length: token slots in a pack, ≥ 1.
         max_sequences: most sequences in a pack, or None for no limit.
         algorithm: the name of what made it, up to 100 letters, digits and . _ + -.
-        patterns: which lengths share a pack, and how many packs look like that.
+        patterns: which lengths share a pack, and how many packs look like that; with align, the aligned lengths.
         prices: dual prices that prove a better bound than the histogram alone gives, or None.
         seconds: how long planning took; not part of the plan's value (ignored by ==).
         reason: why this algorithm was used; not part of the plan's value, nor of its JSON form.
+        align: every sequence takes token slots up to a multiple of this, of which max_length is one, ≥ 1; the slots
+            beyond its own tokens are padding.
 
     Raises:
         PlanError: a pack is too full, or the patterns do not cover the histogram.
-        LengthError: max_length or max_sequences is no whole number ≥ 1.
+        LengthError: max_length, max_sequences or align is no whole number ≥ 1, or max_length no multiple of align.
 
     Example:
         >>> import brimful
@@ -49,6 +51,14 @@ class PackPlan:
         [((7, 3), 1), ((9,), 1), ((2,), 1)]
         >>> plan.packs, plan.lower_bound, plan.efficiency, plan.packing_factor
         (3, 3, 0.7, 1.3333333333333333)
+
+        The same with sequences that start at multiples of 5: 9 takes 10 slots, 7 takes 10, 2 and 3 take 5 each.
+
+        >>> aligned = brimful.plan([9, 2, 3, 7], max_length=10, align=5)
+        >>> list(aligned.patterns), aligned.efficiency
+        ([((10,), 2), ((5, 5), 1)], 0.7)
+        >>> aligned.histogram.n_tokens, aligned.aligned_tokens
+        (21, 30)
     """
 
     histogram: LengthHistogram
@@ -59,11 +69,13 @@ class PackPlan:
     prices: DualPrices | None = None
     seconds: float = field(default=0.0, compare=False)
     reason: str = field(default="", compare=False)
+    align: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_length", validate_capacity(self.max_length, "max_length"))
         if self.max_sequences is not None:
             object.__setattr__(self, "max_sequences", validate_capacity(self.max_sequences, "max_sequences"))
+        object.__setattr__(self, "align", validate_align(self.align, self.max_length))
         if not isinstance(self.algorithm, str) or not re.fullmatch(r"[\w.+-]{1,100}", self.algorithm, re.ASCII):
             raise PlanError(f"the algorithm of a plan is a plain name, not {shown(self.algorithm)}")
         tokens, sequences = self.patterns.tokens(), self.patterns.sequences()
@@ -75,10 +87,17 @@ class PackPlan:
             raise PlanError(
                 f"pattern {at} holds {sequences[at]} sequences, more than max_sequences {self.max_sequences}"
             )
-        covered = self.patterns.histogram()
-        if covered != self.histogram:
-            difference = covered.difference(self.histogram)
-            raise PlanError(f"patterns and histogram of the plan hold different sequences: {difference}")
+        covered, needed = self.patterns.histogram(), self._slots
+        if covered != needed:
+            raise PlanError(
+                f"patterns and histogram of the plan hold different sequences: {covered.difference(needed)}"
+            )
+
+    @property
+    def _slots(self) -> LengthHistogram:
+        """What the patterns cover: the lengths, or with align the aligned lengths."""
+        lengths = aligned(self.histogram.lengths, self.align)
+        return self.histogram if self.align == 1 else LengthHistogram.from_counts(lengths, self.histogram.counts)
 
     @property
     def packs(self) -> int:
@@ -95,13 +114,19 @@ class PackPlan:
         """Sequences per pack, the mean; 0 when there is nothing to pack."""
         return self.histogram.n_sequences / self.packs if self.packs else 0.0
 
+    @property
+    def aligned_tokens(self) -> int:
+        """Real tokens, and the padding that aligns them; what is left of all token slots is padding at the end."""
+        return self.histogram.in_units(self.align).n_tokens * self.align
+
     @cached_property
     def bound(self) -> LowerBound:
         """The least number of packs that any plan needs for this histogram, with the argument that proves it."""
-        bound = lower_bound(self.histogram, self.max_length, self.max_sequences)
+        units, capacity = self.histogram.in_units(self.align), self.max_length // self.align
+        bound = lower_bound(units, capacity, self.max_sequences)
         if self.prices is None:
             return bound
-        priced = dual_price_bound(self.histogram, self.max_length, self.max_sequences, self.prices)
+        priced = dual_price_bound(units, capacity, self.max_sequences, self.prices)
         return priced if priced.packs > bound.packs else bound
 
     @property
@@ -110,13 +135,20 @@ class PackPlan:
         return self.bound.packs
 
     @property
+    def lower_bound_kind(self) -> str:
+        """The argument that proves lower_bound, such as "token" or "dual prices"."""
+        return self.bound.kind
+
+    @property
     def gap(self) -> float:
         """How far above the proven bound the plan may be: (packs − bound) / bound."""
         return (self.packs - self.lower_bound) / self.lower_bound if self.lower_bound else 0.0
 
     def figures(self) -> dict[str, Any]:
         """The figures of the plan under their standard names, ready for JSON: see `packing_figures`."""
-        figures = packing_figures(self.histogram, self.packs, self.max_length, self.max_sequences, self.bound)
+        figures = packing_figures(
+            self.histogram, self.packs, self.max_length, self.max_sequences, self.bound, self.align
+        )
         return {"algorithm": self.algorithm, **figures, "seconds": self.seconds}
 
     def to_json(self) -> dict[str, Any]:
@@ -127,6 +159,7 @@ class PackPlan:
             "algorithm": self.algorithm,
             "max_length": self.max_length,
             "max_sequences": self.max_sequences,
+            "align": self.align,
             "seconds": self.seconds,
             "prices": self.prices and {"grid": self.prices.grid, "values": self.prices.prices.tolist()},
             "histogram": {name: getattr(self.histogram, name).tolist() for name in ("lengths", "counts")},
@@ -148,9 +181,7 @@ class PackPlan:
             raise PlanError(f'a plan is a JSON object with "format": "{_FORMAT}"; this is something else')
         if type(version := value.get("version")) is not int or version != _VERSION:
             raise PlanError(f"plan version {shown(version)} is not known here (only {_VERSION}); plan again")
-        if missing := [
-            key for key in ("algorithm", "max_length", "max_sequences", "prices", "seconds") if key not in value
-        ]:
+        if missing := [key for key in _NEEDED if key not in value]:
             raise PlanError(f"a plan says its {missing[0]}; this one does not")
         seconds = value["seconds"]
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**63:
@@ -164,6 +195,7 @@ class PackPlan:
                 Patterns(*(_integers(value, "patterns", name) for name in ("lengths", "copies", "offsets", "counts"))),
                 None if value["prices"] is None else _prices(value),
                 float(seconds),
+                align=value["align"],
             )
         except PlanError:
             raise
@@ -207,19 +239,26 @@ def efficiency(histogram: LengthHistogram, packs: int, max_length: int) -> float
 
 
 def packing_figures(
-    histogram: LengthHistogram, packs: int, max_length: int, max_sequences: int | None, bound: LowerBound
+    histogram: LengthHistogram,
+    packs: int,
+    max_length: int,
+    max_sequences: int | None,
+    bound: LowerBound,
+    align: int = 1,
 ) -> dict[str, Any]:
     """What a number of packs means for these sequences.
 
     Returns:
-        max_length, max_sequences, sequences, tokens, packs, efficiency, packing_factor, speedup_limit, lower_bound and
-        gap, as plain numbers.
+        max_length, max_sequences, align, sequences, tokens, aligned_tokens, packs, efficiency, packing_factor,
+        speedup_limit, lower_bound and gap, as plain numbers.
     """
     return {
         "max_length": max_length,
         "max_sequences": max_sequences,
+        "align": align,
         "sequences": histogram.n_sequences,
         "tokens": histogram.n_tokens,
+        "aligned_tokens": histogram.in_units(align).n_tokens * align,
         "packs": packs,
         "efficiency": efficiency(histogram, packs, max_length),
         "packing_factor": histogram.n_sequences / packs if packs else 0.0,

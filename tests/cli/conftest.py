@@ -109,6 +109,8 @@ FIGURES = {
     "efficiency",
     "packing_factor",
     "speedup_limit",
+    "align",
+    "aligned_tokens",
     "lower_bound",
     "gap",
     "seconds",

@@ -16,7 +16,7 @@ from brimful.tables.manifest import Manifest
 from brimful.tables.output import pack_to_folder
 from brimful.tables.same_sequences import same_sequences
 from brimful.tables.sources import table_source
-from brimful.tables.windows import PackSettings
+from brimful.tables.settings import PackSettings
 from tests.reference.overflow import pieces
 
 LENGTHS = np.random.default_rng(7).integers(1, 30, 80)
@@ -325,6 +325,8 @@ def test_ledger_that_balances_but_is_wrong(folder):
         "efficiency",
         "packing_factor",
         "speedup_limit",
+        "align",
+        "aligned_tokens",
         "lower_bound",
         "gap",
     ],
@@ -390,8 +392,9 @@ def test_sequence_in_the_place_of_another_of_its_length(parquet_folder):
 
 
 def test_input_with_rows_that_would_have_been_refused(parquet_folder):
-    long = pa.table({**{name: TABLE[name] for name in TABLE.column_names}, "input_ids": [[1] * 40] * 80})
-    assert "longer than 32" in same_sequences(table_source(long), parquet_folder).detail
+    columns = {name: TABLE[name] for name in TABLE.column_names}
+    long = {"input_ids": [[1] * 40] * 80, "weights": [[0.5] * 40] * 80, "words": [["a"] * 40] * 80}
+    assert "longer than 32" in same_sequences(table_source(pa.table(columns | long)), parquet_folder).detail
 
 
 def test_input_without_a_column(parquet_folder):

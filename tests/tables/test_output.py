@@ -15,7 +15,8 @@ from brimful import CapacityError, LengthHistogram, OutputError, PackPlan, Setti
 from brimful.tables.output import ShardWriter, pack_to_folder
 from brimful.tables.report import ReportBuilder
 from brimful.tables.sources import open_source, table_source
-from brimful.tables.windows import PackSettings, packed_windows
+from brimful.tables.settings import PackSettings
+from brimful.tables.windows import packed_windows
 from tests.tables.packed_rows import check_rows, same_multiset, sequences_of
 
 ROWS = [[n] * (n % 7 + 1) for n in range(200)]
@@ -155,7 +156,8 @@ import numpy as np, pyarrow as pa, pyarrow.parquet as pq
 from brimful.tables.output import pack_to_folder
 from brimful.tables.report import ReportBuilder
 from brimful.tables.sources import open_source
-from brimful.tables.windows import PackSettings, packed_windows
+from brimful.tables.settings import PackSettings
+from brimful.tables.windows import packed_windows
 path, groups = sys.argv[1], int(sys.argv[2])
 offsets = pa.array(np.arange(0, 2**22 + 1, 128), pa.int32())
 lists = pa.ListArray.from_arrays(offsets, pa.array(np.arange(2**22) % 30000, pa.int32()))

@@ -75,7 +75,7 @@ def command(
     def run() -> int:
         from brimful.cli.inputs import InputOptions, open_tokens
         from brimful.tables.output import pack_to_folder
-        from brimful.tables.windows import PackSettings
+        from brimful.tables.settings import PackSettings
 
         given = InputOptions(tuple(inputs), None, token_column, text_column, tokenizer)
         source, tokens = open_tokens(given)
@@ -129,7 +129,7 @@ def loading_line(folder: Path, file_format: str) -> str:
 
 def check_command(folder: Path, given: InputOptions) -> str:
     """The command that checks a packed folder against the input that it was packed from."""
-    return shlex.join(["brimful", "check", str(folder), *replace(given, token_column=None).words()])
+    return shlex.join(["brimful", "check", *replace(given, inputs=(folder, *given.inputs), token_column=None).words()])
 
 
 def _print(name: str, report: PackReport, output: Path, file_format: str, check: str) -> None:

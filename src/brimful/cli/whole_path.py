@@ -24,7 +24,7 @@ from brimful.tables.report import PackReport
 from brimful.tables.same_sequences import same_sequences
 from brimful.tables.sources import open_source, table_source
 from brimful.tables.tokenize import load_tokenizer, tokenized
-from brimful.tables.windows import PackSettings
+from brimful.tables.settings import PackSettings
 
 TOKENS_FILE = "tokens.parquet"
 PACKED_FOLDER = "packed"

@@ -12,7 +12,15 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from brimful.errors import SettingError, shown
-from brimful.lengths import LengthHistogram, Lengths, require_fit, validate_capacity, validate_lengths
+from brimful.lengths import (
+    LengthHistogram,
+    Lengths,
+    aligned,
+    require_fit,
+    validate_align,
+    validate_capacity,
+    validate_lengths,
+)
 from brimful.lower_bounds import LowerBound, lower_bound, martello_toth_bound
 from brimful.planning.cutting_stock import optimal
 from brimful.planning.longest_pack_first import lpfhp
@@ -59,6 +67,7 @@ def plan(
     max_sequences: int | None = None,
     algorithm: str = "auto",
     *,
+    align: int = 1,
     time_limit: float | None = None,
     target_gap: float = 0.001,
 ) -> PackPlan:
@@ -78,6 +87,8 @@ def plan(
               max_sequences says otherwise; and the same with padding in the model;
             - next_fit: greedy in data order; needs lengths, not a histogram;
             - none: every sequence alone.
+        align: each sequence is padded to a multiple of this many token slots inside the pack (for context parallelism,
+            or fp8), ≥ 1; max_length is a multiple of it.
         time_limit: seconds, above 0, after which optimal returns the best plan so far with the bound proven so far (a
             plan that was cut short may differ from run to run); None for no limit. Other algorithms ignore it.
         target_gap: (packs − bound) / bound, ≥ 0, at which auto is content, and optimal leaves finer grids alone.
@@ -87,7 +98,7 @@ def plan(
 
     Raises:
         CapacityError: a sequence is longer than max_length.
-        LengthError: lengths or capacities that are not whole numbers ≥ 1.
+        LengthError: lengths or capacities that are not whole numbers ≥ 1, or a max_length that is no multiple of align.
         SettingError: an algorithm that there is not, next_fit with a histogram, time_limit or target_gap out of range.
 
     Example:
@@ -101,6 +112,7 @@ def plan(
     max_length = validate_capacity(max_length, "max_length")
     if max_sequences is not None:
         max_sequences = validate_capacity(max_sequences, "max_sequences")
+    align = validate_align(align, max_length)
     require_algorithm(algorithm)
     started = time.perf_counter()
     if isinstance(data, LengthHistogram):
@@ -109,13 +121,21 @@ def plan(
         lengths = validate_lengths(data)
         histogram = LengthHistogram.from_lengths(lengths)
     require_fit(histogram, max_length)
-    problem = PackingProblem(histogram, max_length, max_sequences, lengths, _limit(time_limit), _gap(target_gap))
+    problem = PackingProblem(
+        histogram.in_units(align),
+        max_length // align,
+        max_sequences,
+        None if lengths is None else aligned(lengths, align) // align,
+        validate_time_limit(time_limit),
+        _gap(target_gap),
+    )
     if algorithm == "auto":
         name, solution, reason = _auto(problem)
     else:
         name, solution, reason = algorithm, ALGORITHMS[algorithm](problem), "asked for"
     seconds = time.perf_counter() - started
-    return PackPlan(histogram, max_length, max_sequences, name, solution.patterns, solution.prices, seconds, reason)
+    patterns = solution.patterns.scaled(align)
+    return PackPlan(histogram, max_length, max_sequences, name, patterns, solution.prices, seconds, reason, align)
 
 
 def _auto(problem: PackingProblem) -> tuple[str, Solution, str]:
@@ -140,7 +160,8 @@ def _gap_above(bound: LowerBound, solution: Solution) -> float:
     return (solution.patterns.packs - bound.packs) / max(bound.packs, 1)
 
 
-def _limit(seconds: float | None) -> float | None:
+def validate_time_limit(seconds: float | None) -> float | None:
+    """A number of seconds above 0, or None; otherwise a SettingError."""
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:

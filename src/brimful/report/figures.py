@@ -17,11 +17,12 @@ def figures_table(figures: dict[str, Any], bound_kind: str | None = None) -> Tab
         bound_kind: the argument that proves the lower bound, None to leave it out.
     """
     kind = f" ({bound_kind})" if bound_kind else ""
-    limit = figures["max_sequences"]
+    limit, align = figures["max_sequences"], figures["align"]
     lines = {
         "sequences": f"{figures['sequences']:,} of {figures['tokens']:,} tokens",
         "packs": f"{figures['packs']:,} of {figures['max_length']:,} token slots",
         "max_sequences": "no limit" if limit is None else f"{limit:,} in a pack",
+        "align": f"to {align:,} token slots: {figures['aligned_tokens'] - figures['tokens']:,} slots of padding",
         "algorithm": f"{figures['algorithm']}, {figures['seconds']:.3f} s",
         "efficiency": f"{figures['efficiency']:.2%} of the token slots hold tokens",
         "packing factor": f"{figures['packing_factor']:.2f} sequences in a pack",
@@ -29,6 +30,8 @@ def figures_table(figures: dict[str, Any], bound_kind: str | None = None) -> Tab
         "lower bound": f"{figures['lower_bound']:,} packs{kind}: no packing needs fewer",
         "gap": f"{figures['gap']:.2%} above that bound at most",
     }
+    if align == 1:
+        del lines["align"]
     return _aligned(lines)
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from brimful.errors import BrimfulError, DataError, shown
-from brimful.lower_bounds import lower_bound
 from brimful.overflow import Ledger
 from brimful.plans import PackPlan, packing_figures
 from brimful.tables.batches import Source
 from brimful.tables.manifest import MANIFEST, Manifest, Shard
+from brimful.tables.report import bound_of
 from brimful.tables.row_rules import RULES, Check, Found, check_rows, wrong_columns
+from brimful.tables.settings import PackSettings
 from brimful.tables.sources import open_source
-from brimful.tables.windows import PackSettings
 
 __all__ = ["Check", "check_packed", "open_shard"]
 
@@ -165,8 +165,10 @@ def _check_figures(manifest: Manifest, found: Found, plan: PackPlan | None) -> C
     settings = manifest.settings
     try:
         histogram = found.histogram()
-        bound = plan.bound if plan else lower_bound(histogram, settings.max_length, settings.max_sequences)
-        right = packing_figures(histogram, found.packs, settings.max_length, settings.max_sequences, bound)
+        bound = plan.bound if plan else bound_of(settings, found.slots_histogram())
+        right = packing_figures(
+            histogram, found.packs, settings.max_length, settings.max_sequences, bound, settings.align
+        )
     except BrimfulError as fault:
         return Check("figures", False, str(fault))
     for name, value in right.items():
@@ -180,7 +182,7 @@ def _check_figures(manifest: Manifest, found: Found, plan: PackPlan | None) -> C
 def _check_plan(manifest: Manifest, found: Found) -> tuple[PackPlan | None, Check]:
     """Does the plan cover the sequences that are there, in as many packs? And the plan, if it does."""
     if manifest.plan is None:
-        return None, Check("plan", True, "left out, for it has too many patterns")
+        return None, Check("plan", True, "left out, for it has too many patterns, or packs groups")
     try:
         plan = PackPlan.from_json(manifest.plan)
         histogram = found.histogram()
@@ -190,8 +192,8 @@ def _check_plan(manifest: Manifest, found: Found) -> tuple[PackPlan | None, Chec
         return None, Check("plan", False, "nested too deeply to be a plan")
     if plan.histogram != histogram:
         return None, Check("plan", False, f"it is for {plan.histogram}, but the packs hold {histogram}")
-    said = (plan.packs, plan.max_length, plan.max_sequences)
-    there = (found.packs, manifest.settings.max_length, manifest.settings.max_sequences)
+    said = (plan.packs, plan.max_length, plan.max_sequences, plan.align)
+    there = (found.packs, manifest.settings.max_length, manifest.settings.max_sequences, manifest.settings.align)
     if said != there:
-        return None, Check("plan", False, f"packs, max_length and max_sequences are {said}, not {there}")
+        return None, Check("plan", False, f"packs, max_length, max_sequences and align are {said}, not {there}")
     return plan, Check("plan", True, f"{len(plan.patterns):,} patterns cover the sequences exactly")

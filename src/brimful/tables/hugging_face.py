@@ -13,8 +13,9 @@ from brimful.errors import OutputError
 from brimful.tables.background import BackgroundWriter
 from brimful.tables.pack import DESCRIPTION
 from brimful.tables.report import ReportBuilder
+from brimful.tables.settings import PackSettings
 from brimful.tables.sources import dataset_source
-from brimful.tables.windows import PackSettings, packed_windows
+from brimful.tables.windows import packed_windows
 
 
 def pack(dataset: datasets.Dataset, settings: PackSettings) -> datasets.Dataset:

@@ -11,7 +11,7 @@ from typing import Any
 from brimful.errors import BrimfulError, DataError, shown
 from brimful.overflow import Ledger
 from brimful.tables.columns import SEQ_LENGTHS
-from brimful.tables.windows import PackSettings
+from brimful.tables.settings import PackSettings
 
 MANIFEST = "brimful.json"
 """The file of a packed folder that says what is in it, and how it was packed."""

@@ -22,7 +22,9 @@ from brimful.tables.background import BackgroundWriter
 from brimful.tables.batches import Source
 from brimful.tables.manifest import FORMAT, MANIFEST, VERSION, Shard
 from brimful.tables.report import PackReport, ReportBuilder
-from brimful.tables.windows import PackSettings, no_progress, packed_windows
+from brimful.tables.sequences import no_progress
+from brimful.tables.settings import PackSettings
+from brimful.tables.windows import packed_windows
 
 Format: TypeAlias = Literal["parquet", "arrow"]
 

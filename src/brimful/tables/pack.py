@@ -11,8 +11,9 @@ import pyarrow as pa
 from brimful.errors import DataError
 from brimful.overflow import Overflow
 from brimful.tables.report import ReportBuilder
+from brimful.tables.settings import PackSettings
 from brimful.tables.sources import table_source
-from brimful.tables.windows import PackSettings, packed_windows
+from brimful.tables.windows import packed_windows
 
 if TYPE_CHECKING:
     import datasets
@@ -31,12 +32,15 @@ def pack_dataset(
     max_sequences: int | None = None,
     algorithm: str = "auto",
     *,
+    align: int = 1,
+    time_limit: float | None = None,
     seed: int = 0,
     overflow: Overflow = "error",
     min_fragment: int = 1,
     token_column: str = "input_ids",
     keep_columns: Collection[str] = (),
     drop_columns: Collection[str] = (),
+    group_column: str | None = None,
     window_tokens: int | None = None,
 ) -> Data:
     """Pack the rows of a table: several whole sequences a row, as full as the lengths allow.
@@ -54,6 +58,10 @@ def pack_dataset(
         max_length: token slots in a pack, ≥ 1.
         max_sequences: most sequences in a pack, ≥ 1; None for no limit.
         algorithm: how to plan, a name from `brimful.planning.ALGORITHMS`; "auto" is a good choice.
+        align: every sequence gets token slots up to a multiple of this, of which max_length is one, ≥ 1. The padding is
+            planned for, not written: rows hold real tokens, and what makes batches of them puts it in.
+        time_limit: seconds for the plan of each window, after which "optimal" gives the best so far (packs may then
+            differ from run to run); None for no limit.
         seed: ≥ 0; decides which of several equally long sequences goes where, and the order of the packs.
         overflow: what to do with rows longer than max_length: "error" names the first and counts them, "drop" leaves
             them out, "truncate" cuts them, "split" makes several sequences of them.
@@ -61,6 +69,10 @@ def pack_dataset(
         token_column: the column that holds the sequences.
         keep_columns: columns to collect into lists, one value per sequence (of a split row: per fragment).
         drop_columns: columns to leave out.
+        group_column: consecutive rows with the same value in this column (whole numbers or text) stay in one pack, in
+            their order, such as the two rows of a preference pair; the column is kept. A value that comes again after
+            others is refused where it meets itself in a window. max_sequences, "truncate" and "split" do not go with
+            it, and "drop" leaves out groups that need more than max_length.
         window_tokens: how many tokens are planned and packed together, at most as many as weigh 64 MiB; None for those.
             Windows of few packs cost packs.
 
@@ -90,13 +102,16 @@ def pack_dataset(
     settings = PackSettings(
         max_length,
         max_sequences=max_sequences,
+        align=align,
         algorithm=algorithm,
+        time_limit=time_limit,
         seed=seed,
         overflow=overflow,
         min_fragment=min_fragment,
         token_column=token_column,
         keep_columns=tuple(keep_columns) if not isinstance(keep_columns, str) else (keep_columns,),
         drop_columns=tuple(drop_columns) if not isinstance(drop_columns, str) else (drop_columns,),
+        group_column=group_column,
         window_tokens=window_tokens,
     )
     if isinstance(data, pa.Table):
@@ -115,8 +130,8 @@ def packing_report(packed: pa.Table | datasets.Dataset) -> dict[str, Any]:
     A table carries it in its schema's metadata, a Dataset in its description.
 
     Returns:
-        figures (algorithm, max_length, max_sequences, sequences, tokens, packs, efficiency, packing_factor,
-        speedup_limit, lower_bound, gap, seconds), ledger (see `brimful.overflow.Ledger`), lower_bound_kind, windows.
+        figures (algorithm, seconds and those of `brimful.plans.packing_figures`), ledger (see
+        `brimful.overflow.Ledger`), lower_bound_kind, windows.
 
     Raises:
         DataError: the data carries no report: it was not packed by brimful, or lost it to a later change. (Some

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from brimful.lengths import LengthHistogram
-from brimful.lower_bounds import DualPrices, lower_bound
+from brimful.lower_bounds import DualPrices, LowerBound, lower_bound
 from brimful.overflow import Ledger
 from brimful.patterns import Patterns
 from brimful.plans import PackPlan, packing_figures
-from brimful.tables.windows import PackedWindow, PackSettings
+from brimful.tables.settings import PackSettings
+from brimful.tables.windows import PackedWindow
 
 _MOST_PATTERNS = 10**5
 
@@ -29,7 +30,7 @@ class PackReport:
         ledger: rows and tokens read, packed, truncated and dropped.
         windows: how many windows were planned.
         plan: of all windows together; covers exactly the sequences that were packed. None when it has more than
-            100,000 patterns: seq_lengths of the packs tell the same.
+            100,000 patterns, or when groups were packed: seq_lengths of the packs tell the same.
     """
 
     figures: dict[str, Any]
@@ -54,6 +55,7 @@ class ReportBuilder:
     def __init__(self, settings: PackSettings) -> None:
         self._settings = settings
         self._histogram = LengthHistogram.from_lengths([])
+        self._slots = LengthHistogram.from_lengths([])
         self._packs = self._windows = 0
         self._ledger = Ledger()
         self._seconds = 0.0
@@ -64,7 +66,8 @@ class ReportBuilder:
     def batches(self, windows: Iterable[PackedWindow]) -> Iterator[pa.RecordBatch]:
         """The packs of the windows, which are accounted for on the way."""
         for window in windows:
-            self._histogram += window.patterns.histogram()
+            self._histogram += window.histogram
+            self._slots += window.patterns.histogram()
             self._packs += window.patterns.packs
             self._ledger += window.ledger
             if window.plan is not None:
@@ -81,9 +84,11 @@ class ReportBuilder:
         if histogram.n_tokens != self._ledger.tokens_packed:
             raise ValueError(f"packed {histogram.n_tokens} tokens, but the ledger says {self._ledger}")
         algorithm = "+".join(sorted(self._algorithms)) or settings.algorithm
-        if self._patterns is None:
-            bound = lower_bound(histogram, settings.max_length, settings.max_sequences)
-            figures = packing_figures(histogram, self._packs, settings.max_length, settings.max_sequences, bound)
+        if self._patterns is None or settings.group_column is not None:
+            bound = bound_of(settings, self._slots)
+            figures = packing_figures(
+                histogram, self._packs, settings.max_length, settings.max_sequences, bound, settings.align
+            )
             figures = {"algorithm": algorithm, **figures, "seconds": self._seconds}
             return PackReport(figures, bound.kind, self._ledger, self._windows, None)
         plan = PackPlan(
@@ -94,6 +99,7 @@ class ReportBuilder:
             self._patterns[0] if len(self._patterns) == 1 else _together(self._patterns),
             self._prices if self._windows == 1 else None,
             self._seconds,
+            align=settings.align,
         )
         return PackReport(plan.figures(), plan.bound.kind, self._ledger, self._windows, plan)
 
@@ -106,6 +112,11 @@ class ReportBuilder:
             self._patterns = [_together(self._patterns)]
         if sum(map(len, self._patterns)) > 2 * _MOST_PATTERNS:
             self._patterns = None
+
+
+def bound_of(settings: PackSettings, slots: LengthHistogram) -> LowerBound:
+    """The least number of packs for units (sequences or groups) that take so many token slots."""
+    return lower_bound(slots.in_units(settings.align), settings.max_length // settings.align, settings.max_sequences)
 
 
 def _together(parts: list[Patterns]) -> Patterns:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from brimful.lengths import IntArray, LengthHistogram
+from brimful.lengths import IntArray, LengthHistogram, aligned
 from brimful.tables.columns import SEQ_LENGTHS
+from brimful.tables.settings import PackSettings
 from brimful.tables.types import is_list
-from brimful.tables.windows import PackSettings
 
 RULES = ("boundaries", "max_length", "max_sequences", "nothing empty", "kept columns", "no nulls")
 
@@ -35,6 +35,7 @@ class Found:
     packs: int = 0
     tokens: int = 0
     counts: Counter[int] = field(default_factory=Counter)
+    slots: Counter[int] = field(default_factory=Counter)  # of units: groups, or aligned sequences
     faults: dict[str, str] = field(default_factory=dict)
 
     def blame(self, rule: str, detail: str) -> None:
@@ -49,9 +50,21 @@ class Found:
         Raises:
             LengthError: seq_lengths claim more tokens than a histogram may hold.
         """
-        lengths = [length for length in self.counts if length > 0]
-        counts = [self.counts[length] for length in lengths]
-        return LengthHistogram.from_counts(np.array(lengths, np.int64), np.array(counts, np.int64))
+        return _histogram(self.counts)
+
+    def slots_histogram(self) -> LengthHistogram:
+        """What is packed whole, groups or sequences, by the token slots that it takes.
+
+        Raises:
+            LengthError: as `histogram`.
+        """
+        return _histogram(self.slots)
+
+
+def _histogram(counts_by_length: Counter[int]) -> LengthHistogram:
+    lengths = [length for length in counts_by_length if length > 0]
+    counts = [counts_by_length[length] for length in lengths]
+    return LengthHistogram.from_counts(np.array(lengths, np.int64), np.array(counts, np.int64))
 
 
 def wrong_columns(schema: pa.Schema, settings: PackSettings) -> str:
@@ -95,8 +108,10 @@ def check_rows(where: str, first_pack: int, batch: pa.RecordBatch, settings: Pac
             blame("kept columns", row, f"{name!r} has {size[row]} values for {n_sequences[row]} sequences")
         elif not kept and name != SEQ_LENGTHS and (row := _first(size != sums)) is not None:
             blame("boundaries", row, f"{name!r} has {size[row]} items, but seq_lengths add up to {sums[row]}")
-    if (row := _first(tokens > settings.max_length)) is not None:
-        blame("max_length", row, f"{tokens[row]} tokens, more than {settings.max_length}")
+    slots = aligned(lengths, settings.align)
+    filled = np.maximum(tokens, _sums_by_row(slots, n_sequences))
+    if (row := _first(filled > settings.max_length)) is not None:
+        blame("max_length", row, f"{filled[row]} token slots, more than {settings.max_length}")
     if settings.max_sequences is not None and (row := _first(n_sequences > settings.max_sequences)) is not None:
         blame("max_sequences", row, f"{n_sequences[row]} sequences, more than {settings.max_sequences}")
     empty = (n_sequences == 0) | (_sums_by_row(lengths < 1, n_sequences) > 0)
@@ -104,7 +119,26 @@ def check_rows(where: str, first_pack: int, batch: pa.RecordBatch, settings: Pac
         blame("nothing empty", row, "a sequence without tokens" if n_sequences[row] else "no sequence")
     found.packs += batch.num_rows
     found.tokens += int(tokens.sum())
-    found.counts.update(dict(zip(*(part.tolist() for part in np.unique(lengths, return_counts=True)), strict=True)))
+    found.counts.update(_counted(lengths))
+    units = unit_starts(batch, settings, n_sequences)
+    found.slots.update(_counted(np.add.reduceat(slots, units) if len(units) else slots))
+
+
+def unit_starts(batch: pa.RecordBatch, settings: PackSettings, n_sequences: IntArray) -> IntArray:
+    """(units,) the sequences of a batch at which a unit begins: every sequence, or with groups the first of each."""
+    first_of_pack = np.cumsum(n_sequences) - n_sequences
+    begins = np.ones(int(n_sequences.sum()), bool)
+    if settings.group_column is not None:
+        values = batch.column(settings.group_column).flatten()
+        if len(values) == len(begins):
+            begins[1:] = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True).to_numpy(zero_copy_only=False)
+            begins[first_of_pack[n_sequences > 0]] = True
+    return np.flatnonzero(begins)
+
+
+def _counted(values: IntArray) -> dict[int, int]:
+    distinct, counts = np.unique(values, return_counts=True)
+    return dict(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
 def _first(bad: npt.NDArray[np.bool_]) -> int | None:

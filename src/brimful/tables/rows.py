@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brimful.errors import DataError
+from brimful.groups import SequenceGroups
 from brimful.lengths import IntArray
 from brimful.tables.types import without_views
 
@@ -30,11 +31,13 @@ class Rows:
         offsets: (rows + 1,) int64, row i has tokens offsets[i] to offsets[i + 1]; offsets[0] is 0.
         packed: flat values of each packed column, offsets[-1] of them.
         kept: one value per row of each kept column.
+        groups: (rows,) int64, equal for consecutive rows that must share a pack; None where there are no groups.
     """
 
     offsets: IntArray
     packed: dict[str, pa.Array]
     kept: dict[str, pa.Array]
+    groups: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -44,6 +47,12 @@ class Rows:
         """(rows,) tokens of each row."""
         lengths: IntArray = np.diff(self.offsets)
         return lengths
+
+    def grouped(self) -> SequenceGroups:
+        """The rows by group; every row alone where there are no groups."""
+        if self.groups is None:
+            return SequenceGroups(np.arange(len(self) + 1))
+        return SequenceGroups(np.flatnonzero(np.diff(self.groups, prepend=-1, append=-1)))
 
     def weights(self) -> IntArray:
         """(rows,) int64: about how many bytes of memory it takes to have each row packed."""
@@ -66,6 +75,7 @@ class Rows:
             self.offsets[start : end + 1] - first,
             {name: values.slice(first, last - first) for name, values in self.packed.items()},
             {name: values.slice(start, end - start) for name, values in self.kept.items()},
+            None if self.groups is None else self.groups[start:end],
         )
 
     def take(self, rows: IntArray) -> Rows:
@@ -82,6 +92,7 @@ class Rows:
             np.concatenate([[0], np.cumsum(lengths)]),
             dict(zip(self.packed, _gather(list(self.packed.values()), first, lengths), strict=True)),
             {name: _take(values, rows) for name, values in self.kept.items()},
+            None if self.groups is None else self.groups[rows],
         )
 
 
@@ -142,6 +153,7 @@ def concatenate(parts: list[Rows]) -> Rows:
         np.concatenate([[0], *(part.offsets[1:] + base for part, base in zip(parts, bases, strict=False))]),
         {name: pa.concat_arrays([part.packed[name] for part in parts]) for name in parts[0].packed},
         {name: pa.concat_arrays([part.kept[name] for part in parts]) for name in parts[0].kept},
+        None if parts[0].groups is None else np.concatenate([part.groups for part in parts if part.groups is not None]),
     )
 
 

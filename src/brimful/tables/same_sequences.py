@@ -16,11 +16,11 @@ from brimful.errors import BrimfulError, CapacityError, DataError
 from brimful.lengths import IntArray
 from brimful.tables.batches import Source
 from brimful.tables.check import Check, open_shard
-from brimful.tables.columns import SEQ_LENGTHS
+from brimful.tables.columns import SEQ_LENGTHS, Columns
 from brimful.tables.manifest import Manifest
-from brimful.tables.row_rules import Found, check_rows, wrong_columns
+from brimful.tables.row_rules import Found, check_rows, unit_starts, wrong_columns
+from brimful.tables.sequences import read_sequences
 from brimful.tables.types import is_list, require_token_lists
-from brimful.tables.windows import PackSettings
 
 _NAME = "same sequences"
 _DIGEST_BYTES = 16
@@ -29,7 +29,8 @@ _DIGEST_BYTES = 16
 def same_sequences(source: Source, folder: str | Path) -> Check:
     """Compare input and packed folder as multisets of sequences, cut by the overflow policy that the manifest names.
 
-    A sequence counts with all its packed columns and the values kept for it. Each is hashed to 128 bits (blake2b), and
+    A sequence counts with all its packed columns and the values kept for it; where groups were packed, a whole group
+    counts as one, so that none can have been torn. Each is hashed to 128 bits (blake2b), and
     the hashes of all sequences of one length are added up as whole numbers. The order plays no part in a sum; a
     sequence that stands twice counts twice (an exclusive or would lose it). Sums of 64-bit hashes would do against
     accidents, but leave one chance in 2^64 for each comparison and no margin for crafted data; 128 bits cost the same.
@@ -68,8 +69,10 @@ def same_sequences(source: Source, folder: str | Path) -> Check:
             return Check(_NAME, False, f"the packs hold {name!r}, but the input has no such column that can be packed")
     there = _Multiset()
     try:
-        for batch in source.read([*columns, *kept]):
-            _add_rows(there, batch, columns, kept, settings)
+        for rows, _ in read_sequences(source, settings, Columns(tuple(columns), tuple(kept))):
+            units = np.arange(len(rows)) if rows.groups is None else rows.grouped().offsets[:-1]
+            values = [rows.kept[name].to_pylist() for name in kept]
+            there.add_all(list(rows.packed.values()), rows.offsets[:-1], rows.lengths, units, values)
     except CapacityError:
         return Check(
             _NAME,
@@ -94,13 +97,26 @@ class _Multiset:
     sequences: int = 0
     sums: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
 
-    def add(self, length: int, parts: list[bytes | memoryview]) -> None:
-        """One sequence, in parts whose sizes follow from the length, the last one excepted."""
-        digest = blake2b(digest_size=_DIGEST_BYTES)
-        for part in parts:
-            digest.update(part)
-        self.sequences += 1
-        self.sums[length] += int.from_bytes(digest.digest(), "little")
+    def add_all(
+        self, columns: list[pa.Array], starts: IntArray, lengths: IntArray, units: IntArray, kept: list[list[Any]]
+    ) -> None:
+        """Sequences as pieces of flat columns, the first one of each unit, and for each kept column their values."""
+        cut = [_Values(column) for column in columns]
+        first = 0
+        for last in [*units[1:].tolist(), len(lengths)] if len(units) else []:
+            digest = blake2b(digest_size=_DIGEST_BYTES)
+            tokens = 0
+            for index in range(first, last):
+                start, length = int(starts[index]), int(lengths[index])
+                if last - first > 1:
+                    digest.update(b"%d;" % length)  # where in the unit the sequences end
+                for column in cut:
+                    digest.update(column.part(start, start + length))
+                digest.update(repr([values[index] for values in kept]).encode())
+                tokens += length
+            self.sequences += last - first
+            self.sums[tokens] += int.from_bytes(digest.digest(), "little")
+            first = last
 
 
 def _packed(folder: Path, manifest: Manifest, kept: list[str]) -> tuple[list[str], _Multiset]:
@@ -121,35 +137,11 @@ def _packed(folder: Path, manifest: Manifest, kept: list[str]) -> tuple[list[str
             if found.faults:
                 raise DataError("a rule is broken: " + next(iter(found.faults.values())))
             lengths = _numbers(batch.column(SEQ_LENGTHS).flatten())
+            units = unit_starts(batch, settings, _numbers(pc.list_value_length(batch.column(SEQ_LENGTHS))))
             values = [batch.column(name).flatten().to_pylist() for name in kept]
-            _add(multiset, batch, columns, np.cumsum(lengths) - lengths, lengths, values)
+            flat = [batch.column(name).flatten() for name in columns]
+            multiset.add_all(flat, np.cumsum(lengths) - lengths, lengths, units, values)
     return columns or [], multiset
-
-
-def _add_rows(
-    multiset: _Multiset, batch: pa.RecordBatch, columns: list[str], kept: list[str], settings: PackSettings
-) -> None:
-    """The sequences that the overflow policy cuts from rows of the input."""
-    rows = _numbers(pc.list_value_length(batch.column(columns[0])).fill_null(0))
-    fragments, _ = settings.policy.cut(rows)
-    starts = (np.cumsum(rows) - rows)[fragments.rows] + fragments.starts
-    values = [batch.column(name).take(pa.array(fragments.rows)).to_pylist() for name in kept]
-    _add(multiset, batch, columns, starts, fragments.lengths, values)
-
-
-def _add(
-    multiset: _Multiset,
-    batch: pa.RecordBatch,
-    columns: list[str],
-    starts: IntArray,
-    lengths: IntArray,
-    kept: list[list[Any]],
-) -> None:
-    """Sequences as pieces of the flat columns, and for each kept column one value per sequence."""
-    cut = [_Values(batch.column(name).flatten()) for name in columns]
-    for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
-        parts = [column.part(start, start + length) for column in cut]
-        multiset.add(length, [*parts, repr([values[index] for values in kept]).encode()])
 
 
 def _numbers(values: pa.Array) -> IntArray:
