@@ -26,7 +26,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
-table1: $(VENV)/.core
+table1: $(VENV)/.report
 	$(BIN)/python -m experiments.table1
 
 clean:
@@ -40,6 +40,10 @@ $(BIN)/python:
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -e .
 	@touch $@
+
+$(VENV)/.report: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -e '.[report]'
+	@touch $@ $(VENV)/.core
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet $(PIP_FLAGS) -e '.[dev]'

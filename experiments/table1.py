@@ -1,7 +1,7 @@
 """Table 1: every algorithm at every limit on real lengths: packs, efficiency, proof, seconds.
 
-`make table1` (or `python -m experiments.table1`) prints the tables, and with --write puts them into docs/results.md
-and docs/table1.json.
+`make table1` (or `python -m experiments.table1`) prints the tables. With --write they go into docs/results.md,
+docs/table1.json and docs/table1.svg as well; --picture draws table1.svg from table1.json and computes nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def tables(figures: list[dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
-    """Compute, print, and write if asked to."""
+    """Compute, print, and write if asked to; or draw."""
+    if "--picture" in sys.argv:
+        _draw(json.loads((DOCS / "table1.json").read_text(encoding="utf-8")))
+        return
     figures = list(rows())
     lines = tables(figures)
     print("\n".join(lines))
@@ -85,6 +88,13 @@ def main() -> None:
         above, _, _ = page.read_text(encoding="utf-8").partition(MARK)
         page.write_text(above + MARK + "\n" + "\n".join(lines).rstrip() + "\n", encoding="utf-8")
         (DOCS / "table1.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        _draw(figures)
+
+
+def _draw(figures: list[dict[str, Any]]) -> None:
+    from experiments.table1_picture import draw
+
+    draw(figures, DOCS / "table1.svg")
 
 
 if __name__ == "__main__":

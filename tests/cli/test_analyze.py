@@ -51,6 +51,41 @@ def test_advice_works_as_typed(run, parquet, tmp_path, monkeypatch):
     assert (tmp_path / "packed" / "brimful.json").exists()
 
 
+def test_advice_keeps_lists_that_are_not_as_long_as_the_tokens(run, tmp_path, monkeypatch):
+    """Packed with the tokens are only lists with an item for each: one of another length, or a null, is refused."""
+    columns = {
+        "input_ids": [[1, 2, 3], [4, 5]],
+        "labels": [[1, 2, 3], [4, 5]],
+        "spans, -x": [[[0, 1], [1, 3]], [[0, 2]]],
+        "vector": pa.array([[0.5, 1.5], [2.5, 3.5]], pa.list_(pa.float32(), 2)),
+        "tags": [["a", None, "b"], ["c", "d"]],
+        "perhaps": [None, [1, 2]],
+        "notes": [[{"by": "x"}], []],
+        "-name": ["one", "two"],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    monkeypatch.chdir(tmp_path)
+    advice = shlex.split(run("analyze", "rows.parquet", "--max-length", 8, "--json").json["next"])
+    assert run(*advice[1:]).status == 0
+    packed = pq.read_table(tmp_path / "packed" / "data").to_pydict()
+    assert sorted(packed) == sorted([*columns, "seq_lengths"])
+    assert packed["labels"] == packed["input_ids"] == [[1, 2, 3, 4, 5]]
+    assert packed["perhaps"] == [[None, [1, 2]]]
+    assert packed["vector"] == [[[0.5, 1.5], [2.5, 3.5]]]
+
+
+def test_a_file_with_the_name_of_an_option_is_advised_so_that_it_is_none(run, parquet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "--json.parquet").write_bytes(parquet.read_bytes())
+    advice = shlex.split(run("analyze", "./--json.parquet", "--max-length", 64, "--json").json["next"])
+    assert run(*advice[1:]).status == 0
+    assert (tmp_path / "packed" / "brimful.json").exists()
+    (tmp_path / "-x.csv").write_text("length,count\n2,10\n")
+    advice = shlex.split(run("analyze", "--histogram", "-x.csv", "--max-length", 64, "--json").json["next"])
+    assert run(*advice[1:]).status == 0
+    assert (tmp_path / "plan.json").exists()
+
+
 def test_a_histogram_has_no_data_order(run, files):
     said = run("analyze", "--histogram", files["histogram"], "--max-length", 64)
     assert "no data order" in next(line for line in said.out.splitlines() if line.startswith("next_fit"))

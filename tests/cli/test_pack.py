@@ -45,6 +45,15 @@ def test_prints_figures_ledger_and_a_line_that_loads(run, parquet, tmp_path):
     assert set(scope["rows"].column_names) == {"input_ids", "seq_lengths"}
 
 
+def test_the_check_of_a_folder_with_the_name_of_an_option_works_as_typed(run, parquet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-in.parquet").write_bytes(parquet.read_bytes())
+    words = ("--max-length", 64, "--keep-columns", "name", "-o", "--json")
+    said = run("pack", "./-in.parquet", *words).out.splitlines()
+    check = next(line for line in said if line.startswith("To check it: ")).removeprefix("To check it: ")
+    assert run(*shlex.split(check)[1:], "--json").json["packed"] == "--json"
+
+
 def test_help_says_what_a_window_weighs(run):
     assert f"{WINDOW_BYTES >> 20} MiB" in " ".join(run("pack", "--help").out.split())
 

@@ -96,15 +96,18 @@ def test_not_a_number_is_read_as_a_float(write):
 
 
 LATER = [
-    ('{"a": 1.5}', r"field 'a' is the number 1\.5 here but int64 in the lines before"),
-    ('{"a": 9223372036854775808}', r"field 'a' is the number 9223372036854775808 here but int64"),
+    (
+        '{"a": 1.5}',
+        r"field 'a' is the number 1\.5 here but int64 by the first 16 MiB, which tell the columns; put such",
+    ),
+    ('{"a": 9223372036854775808}', "field 'a' is 9223372036854775808, beyond int64; write such numbers as text"),
     ('{"a": true}', "field 'a' is true or false here but int64"),
     ('{"a": "x"}', "field 'a' is text here but int64"),
     ('{"a": [1]}', "field 'a' is a list here but int64"),
-    ('{"a": 1, "z": 2}', "field 'z' is new: .* put a line that has it at the top"),
+    ('{"a": 1, "z": 2}', "field 'z' is new: .* put such a line at the top"),
     ('{"s": {"b": 1, "z": 2}}', r"field 's\.z' is new"),
     ('{"l": [[1], ["x"]]}', r"field 'l\[1\]\[0\]' is text here but int64"),
-    ('{"n": 1}', "field 'n' is the number 1 here but null in all lines before"),
+    ('{"n": 1}', "field 'n' is the number 1 here but null in all of the first 16 MiB"),
 ]
 ANYWHERE = [
     ('{"a": 1', "this one is not JSON: Expecting ',' delimiter at character 8"),
@@ -119,6 +122,7 @@ ANYWHERE = [
     ('{"a": 1, "a": 2}', "a key must be unique in its object, but 'a' stands twice"),
     ('{"a": "x\ty"}', "not JSON: Invalid control character"),
     ('{"t": "\\ud800"}', "surrogate pair"),
+    ('{"a": -1e400}', "a number must be one that a double can hold, but '-1e400' is beyond them all; write such"),
 ]
 
 
@@ -144,6 +148,96 @@ def test_a_bad_first_line_is_named(write, line, message):
 def test_types_that_disagree_within_the_first_block_are_named(write, one, other):
     with pytest.raises(DataError, match=r"a\.jsonl:3: field 'a(\[0\])?' is .* here but .* in the lines before"):
         open_source(write(f'{{"a": {one}}}\n\n{{"a": {other}}}\n'))
+
+
+WHOLE = st.integers(-(2**66), 2**66) | st.integers(2**53 - 3, 2**53 + 3) | st.integers(-(2**63) - 2, -(2**63) + 2)
+
+
+@given(st.lists(st.tuples(WHOLE | st.floats(-1e20, 1e20), st.lists(WHOLE)), min_size=1))
+def test_a_whole_number_is_read_exactly_or_its_line_is_named(tmp_path_factory, pairs):
+    def fits(x):
+        return isinstance(x, float) or -(2**63) <= x < 2**63
+
+    def first_inexact(numbers):
+        """The first line of a column (a list of numbers for each line) with a whole number that it cannot hold."""
+        double = any(isinstance(x, float) or not fits(x) for line in numbers for x in line)
+        bad = [any(not fits(x) or (double and x != float(x)) for x in line) for line in numbers]
+        return bad.index(True) + 1 if True in bad else None
+
+    path = tmp_path_factory.mktemp("jsonl") / "a.jsonl"
+    lines = [{"a": a, "s": {"b": b}, "t": str(a)} for a, b in pairs]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    source = open_source([path])
+    inexact = {"a": first_inexact([[a] for a, _ in pairs]), "s": first_inexact([b for _, b in pairs]), "t": None}
+    for column, line in inexact.items():
+        if line is None:
+            assert rows(source, [column]) == [{column: row[column]} for row in lines]
+        else:
+            with pytest.raises(DataError, match=rf"a\.jsonl:{line}: a whole number must be kept exactly, but field"):
+                rows(source, [column])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        (
+            "1",
+            "18446744073709551615",
+            "'a' is 18446744073709551615, beyond int64; write such numbers as text, on every",
+        ),
+        ("[2]", "[1, -9223372036854775809]", r"'a\[1\]' is -9223372036854775809, beyond int64"),
+        ("1", "9" * 400, "'a' is 9{80}…, beyond int64"),
+        ("0.5", "9007199254740993", "'a' is 9007199254740993, to which no double is equal, .*, or drop the column$"),
+        ('{"b": [{"c": 0.5}]}', '{"b": [{}, {"c": 12345678901234567}]}', r"'a\.b\[1\]\.c' is 12345678901234567, to"),
+    ],
+)
+def test_a_rounded_whole_number_is_refused_where_its_column_is_read(write, one, other, message):
+    good = f'{{"ids": [1], "a": {one}, "text": "12345678901234567", "x": 1e300}}\n'
+    source = open_source(write(good * 3 + "\n" + f'{{"ids": [2], "a": {other}}}\n' + good))
+    assert rows(source, ["ids"]) == [{"ids": [1]}] * 3 + [{"ids": [2]}, {"ids": [1]}]
+    with pytest.raises(DataError, match=rf"a\.jsonl:5: a whole number must be kept exactly, but field {message}"):
+        rows(source)
+
+
+def test_a_number_of_thousands_of_digits_is_refused(write):
+    source = open_source(write('{"a": 1}\n{"a": ' + "9" * 5000 + "}\n"))
+    with pytest.raises(DataError, match=r"a\.jsonl:2: a number must be one that a double can hold, but '9{79}… is bey"):
+        rows(source)
+
+
+def test_large_doubles_beside_long_digits_are_no_whole_numbers(write):
+    lines = [
+        {"a": 9007199254740992.0, "n": 9007199254740993, "t": "9007199254740993"},
+        {"a": 1e300, "n": 1, "t": ""},
+        {"a": 0.12345678901234567, "n": 2, "t": "x"},
+        {"a": 9007199254740992, "n": 3, "t": "9007199254740993"},
+    ]
+    source = open_source(write("".join(json.dumps(line) + "\n" for line in lines)))
+    assert rows(source) == lines
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "message"),
+    [
+        (
+            "1",
+            "1.5",
+            "the number 1.5 here but int64 by the first 16 MiB, which tell the columns; put such",
+        ),
+        (
+            "1",
+            '"x"',
+            "text here but int64 by the first 16 MiB, which tell the columns; write it alike on every line, or",
+        ),
+        ("null", "1", "the number 1 here but null in all of the first 16 MiB, .*; put such a line at the top"),
+    ],
+)
+def test_a_type_that_changes_after_the_first_block_is_refused(write, first, later, message):
+    line = f'{{"a": {first}, "text": "{"x" * (1 << 20)}"}}\n'
+    source = open_source(write(line * 17 + f'{{"a": {later}}}\n'))
+    assert source.schema.field("a").type in (pa.int64(), pa.null())
+    with pytest.raises(DataError, match=rf"a\.jsonl:18: field 'a' is {message}"):
+        rows(source)
 
 
 def test_a_column_that_is_not_read_may_vary(write, small_blocks):

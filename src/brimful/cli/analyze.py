@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,7 +38,7 @@ def command(
     """How much is padding, what each algorithm would give, and the proven best."""
 
     def run() -> int:
-        from brimful.cli.inputs import InputOptions, measure
+        from brimful.cli.inputs import InputOptions, columns_beside, measure
 
         policy = OverflowPolicy(cast(Overflow, overflow), max_length, min_fragment)
         given = InputOptions(tuple(inputs or ()), histogram, token_column, text_column, tokenizer)
@@ -46,7 +46,7 @@ def command(
             measured = measure(given, policy, progress)
         with printing.status("planning") as now:
             compared = compare(measured.histogram, measured.lengths, max_length, max_sequences, now)
-        advice = next_command(given, policy, max_sequences, measured.beside, best(compared.plans))
+        advice = next_command(given, policy, max_sequences, columns_beside(given), best(compared.plans))
         if json:
             printing.print_json(_to_json(measured, compared, max_length, max_sequences, advice))
         else:
@@ -57,7 +57,7 @@ def command(
 
 
 def next_command(
-    given: InputOptions, policy: OverflowPolicy, max_sequences: int | None, beside: tuple[str, ...], top: dict[str, Any]
+    given: InputOptions, policy: OverflowPolicy, max_sequences: int | None, beside: Sequence[str], top: dict[str, Any]
 ) -> str:
     """The command that does with this input what was found to be best, ready to be typed."""
     words = ["brimful", "plan" if given.histogram else "pack", *given.words()]

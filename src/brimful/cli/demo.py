@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from brimful.cli import options, printing
-from brimful.cli.pack import loading_line
+from brimful.cli.pack import check_command, loading_line
 from brimful.report.figures import figures_table, ledger_table
 from brimful.report.picture import RowsPicture
 
@@ -71,6 +71,8 @@ def _print(console: Console, demo: Demo, tokenizer: str) -> None:
     figures, ledger = demo.report.figures, demo.report.ledger
     max_length = figures["max_length"]
     what = "one a byte" if tokenizer == "bytes" else f"by {tokenizer}"
+    from brimful.cli.inputs import InputOptions
+
     console.print("The docstrings of this Python's standard library", style="bold")
     console.print(
         f"  {len(demo.corpus.texts):,} documents from {demo.corpus.files - demo.corpus.skipped:,} files, "
@@ -89,9 +91,9 @@ def _print(console: Console, demo: Demo, tokenizer: str) -> None:
     console.print("\nRead back and checked", style="bold")
     printing.print_checks(console, demo.checks)
     console.print(f"\nDone in {demo.seconds:.1f} s. The tokens are in {demo.tokens_file}.", soft_wrap=True)
-    tokens, packed = str(demo.tokens_file), str(demo.packed_folder)
-    printing.print_command(console, "Packed into", packed)
-    printing.print_command(console, "To check it:", shlex.join(["brimful", "check", packed, tokens]))
+    given = InputOptions((demo.tokens_file,))
+    printing.print_command(console, "Packed into", str(demo.packed_folder))
+    printing.print_command(console, "To check it:", check_command(demo.packed_folder, given))
     printing.print_command(console, "To load it:", f"import datasets; {loading_line(demo.packed_folder, 'parquet')}")
-    words = ["brimful", "analyze", tokens, "--max-length", str(max_length), "--overflow", "split"]
+    words = ["brimful", "analyze", *given.words(), "--max-length", str(max_length), "--overflow", "split"]
     printing.print_command(console, "Next:", shlex.join(words))

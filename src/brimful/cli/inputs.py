@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from brimful.errors import DataError
 from brimful.lengths import IntArray, LengthHistogram, require_fit
@@ -34,14 +35,12 @@ class Measured:
         histogram: the sequences to pack.
         ledger: the account of all rows and tokens.
         lengths: (sequences,) tokens in data order; None when a histogram was given.
-        beside: columns that are no lists: they can only be kept as one value per sequence, or dropped.
     """
 
     name: str
     histogram: LengthHistogram
     ledger: Ledger
     lengths: npt.NDArray[np.integer[Any]] | None
-    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +54,14 @@ class InputOptions:
     tokenizer: str | None = None
 
     def words(self) -> list[str]:
-        """The same again, as words of a command line."""
+        """The same again, as words of a command line; a file named -x is ./-x there, so as not to be an option."""
         named = {
             "--histogram": self.histogram,
             "--token-column": self.token_column,
             "--text-column": self.text_column,
             "--tokenizer": self.tokenizer,
         }
-        words = [str(path) for path in self.inputs]
+        words = [f"./{path}" if str(path).startswith("-") else str(path) for path in self.inputs]
         return words + [word for name, value in named.items() if value is not None for word in (name, str(value))]
 
 
@@ -119,8 +118,7 @@ def measure_source(source: Source, tokens: str, policy: OverflowPolicy, progress
 
     Cost: one pass; four bytes a row and four a sequence are kept.
     """
-    beside = tuple(field.name for field in source.schema if not is_list(field.type) and field.name != tokens)
-    choose_columns(source, tokens, keep=beside, drop=())  # refuses what cannot be packed
+    choose_columns(source, tokens, keep=_no_lists(source, tokens), drop=())  # refuses what cannot be packed
     rows = _compact(_row_lengths(source, tokens, progress))
     too_long = rows > policy.max_length
     if policy.kind == "error" and too_long.any():
@@ -133,7 +131,30 @@ def measure_source(source: Source, tokens: str, policy: OverflowPolicy, progress
         parts.append(fragments.lengths.astype(np.uint32))  # at most max_length, below 2^31
         ledger += account
     lengths = np.concatenate([np.zeros(0, np.uint32), *parts])
-    return Measured(source.name, LengthHistogram.from_lengths(lengths), ledger, lengths, beside)
+    return Measured(source.name, LengthHistogram.from_lengths(lengths), ledger, lengths)
+
+
+def columns_beside(options: InputOptions) -> list[str]:
+    """The columns that packing can only keep as one value per sequence, or drop, as far as the first rows tell.
+
+    Returns:
+        Those that are no lists, and those that do not have an item for each token in the first batch of rows; nothing
+        for a histogram.
+
+    Cost: reads that batch.
+    """
+    if options.histogram is not None:
+        return []
+    source, tokens = open_tokens(options)
+    no_lists = _no_lists(source, tokens)
+    lists = [name for name in source.schema.names if name not in {tokens, *no_lists}]
+    if not lists:
+        return no_lists
+    try:
+        first = next(source.read([tokens, *lists]), None)
+    except DataError:  # packing will say what is wrong
+        return no_lists
+    return no_lists + [name for name in lists if first and not _packs_with(tokens, name, first)]
 
 
 def cut_histogram(histogram: LengthHistogram, policy: OverflowPolicy) -> tuple[LengthHistogram, Ledger]:
@@ -167,6 +188,18 @@ def cut_histogram(histogram: LengthHistogram, policy: OverflowPolicy) -> tuple[L
         tokens_truncated=lost if policy.kind == "truncate" else 0,
         tokens_dropped=lost if policy.kind != "truncate" else 0,
     )
+
+
+def _no_lists(source: Source, tokens: str) -> list[str]:
+    return [field.name for field in source.schema if not is_list(field.type) and field.name != tokens]
+
+
+def _packs_with(tokens: str, name: str, batch: pa.RecordBatch) -> bool:
+    try:
+        read_rows("", batch, [tokens, name], [], 0)
+    except DataError:
+        return False
+    return True
 
 
 def _row_lengths(source: Source, tokens: str, progress: Callable[[int], None]) -> Iterator[IntArray]:

@@ -2,11 +2,13 @@
 
 pyarrow parses a block at some 150 MB a second, but takes liberties that a training set must not depend on: it turns
 texts like "2024-01-31" into timestamps, joins an object written over two lines, and infers types anew for each block.
-Here the types come from the first block, once; texts stay texts; and a block that does not follow is refused by line.
+Here the types come from the first block, once; texts stay texts; and a block that does not follow is refused by line,
+as is a whole number that its column would round.
 
     first block    {"ids": [1, 2], "note": null}        ids: list<int64>, note: null
     later          {"ids": [3]}                         a missing field is null
                    {"ids": [4], "url": "…"}             DataError: file, line and field: url is new
+                   {"ids": [2.5]}                       DataError: the same: it is int64 in the first block
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as kinds
 
@@ -29,6 +32,8 @@ from brimful.tables.jsonl_errors import explain
 _BLOCK_BYTES = 16 << 20  # of text
 _PARALLEL_BYTES = 1 << 20  # of a block, parsed by one thread
 _MOST_DEPTH = 200
+_EXACT = 2**53  # up to here every whole number is a double
+_LONG_WHOLE = re.compile(rb"(?<![0-9.])[0-9]{16,}+(?![.eE])")  # 2^53 has 16 digits
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -41,13 +46,14 @@ def jsonl_source(path: Path) -> Source:
 
     Returns:
         A source whose columns are the fields of the first 16 MiB of text, with the types they have there: int64,
-        double (whole numbers beyond int64 too), bool, string, list, struct. A field that is null throughout has the
-        null type; a list that is always empty is list<int64>. `n_rows` is None.
+        double, bool, string, list, struct. A field that is null throughout has the null type; a list that is always
+        empty is list<int64>. `n_rows` is None.
 
     Raises:
         DataError: no rows; a line that is not one JSON object, or whose field does not have its type; not UTF-8.
-            When read: the same of later lines; a field that the first block does not have; a compressed file that is
-            cut short.
+            When read: the same of later lines; a field that the first block does not have; a whole number, in a
+            column that is read, beyond int64 or not equal to any double where its column is double; a compressed file
+            that is cut short.
 
     Cost: opening reads and parses the first block. Memory is a few times the block, or the longest line.
     """
@@ -67,6 +73,7 @@ def jsonl_source(path: Path) -> Source:
                 table = _parse(block, fields, unexpected)
             except pa.ArrowInvalid as error:
                 raise _fault(block, line, name, fields, unexpected, error) from error
+            _require_exact(table.select(columns), block, line, name)
             yield from table.to_batches()
 
     return make_source(name, schema, None, batches)
@@ -172,6 +179,35 @@ def _check_depth(block: bytes) -> None:
             depth += (byte in b"[{") - (byte in b"]}")
             if depth > _MOST_DEPTH:
                 raise pa.ArrowInvalid(f"a value is nested more than {_MOST_DEPTH} deep")
+
+
+def _require_exact(table: pa.Table, block: bytes, line: int, name: str) -> None:
+    """Nothing, if no whole number of the block was rounded to a double; otherwise a DataError with the line.
+
+    (pyarrow makes a column double where one number has a fraction, or is beyond int64.) The text is searched only if
+    a double is so large that it may be a rounded one, and json reads only lines with digits that make such a double.
+    """
+    large = {number for column in table.columns for number in _large_doubles(column)}
+    place = 0
+    while large and (found := _LONG_WHOLE.search(block, place)):
+        place = found.end()
+        if float(found[0]) in large:
+            start, place = block.rfind(b"\n", 0, place) + 1, block.find(b"\n", place) + 1 or len(block)
+            if reason := explain(block[start:place].rstrip(), table.schema, inferring=False, others_ignored=True):
+                line += block.count(b"\n", 0, start)
+                raise DataError(f"{name}:{line}: {reason}")
+
+
+def _large_doubles(values: pa.ChunkedArray) -> Iterator[float]:
+    """The sizes of the doubles in a column, and anywhere inside of it, that a whole number may have been rounded to."""
+    if kinds.is_list(values.type):
+        yield from _large_doubles(pc.list_flatten(values))
+    elif kinds.is_struct(values.type):
+        for field in range(values.type.num_fields):
+            yield from _large_doubles(pc.struct_field(values, field))
+    elif kinds.is_floating(values.type):
+        sizes = np.abs(values.to_numpy())
+        yield from sizes[sizes >= _EXACT].tolist()
 
 
 def _fault(

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from brimful.errors import shown
+
 _RULE = "each line must be one JSON object"
 _ALIKE = "write it alike on every line, or convert to Parquet"
-_FIRST = "put a line that has it at the top, or convert to Parquet"
+_FIRST = "put such a line at the top, or convert to Parquet"
+_FIRST_BLOCK = "the first 16 MiB, which tell the columns"
+_AS_TEXT = "write such numbers as text, on every line"
 
 
 class _RepeatedKeyError(Exception):
     """A key that stands twice in one object."""
+
+
+class _HugeNumberError(Exception):
+    """A number beyond all doubles."""
 
 
 def explain(line: bytes, schema: pa.Schema | None, *, inferring: bool, others_ignored: bool) -> str | None:
@@ -24,12 +33,13 @@ def explain(line: bytes, schema: pa.Schema | None, *, inferring: bool, others_ig
     Args:
         line: UTF-8 text without its line end.
         schema: the columns so far, None when this is the first line.
-        inferring: types are still open: new fields, and numbers with a fraction after whole ones, are fine.
+        inferring: types are still open: new fields, and numbers with a fraction after whole ones, are fine. Otherwise
+            the schema is that of the first block, and whole numbers must be exact in it.
         others_ignored: fields that are not in the schema are fine.
 
     Example:
         >>> ids = pa.schema({"ids": pa.list_(pa.int64())})
-        >>> explain(b'{"ids": [1, "2"]}', ids, inferring=False, others_ignored=False)
+        >>> explain(b'{"ids": [1, "2"]}', ids, inferring=True, others_ignored=False)
         "field 'ids[1]' is text here but int64 in the lines before; write it alike on every line, or convert to Parquet"
         >>> explain(b'{"ids": [1, 2', ids, inferring=False, others_ignored=False)
         "each line must be one JSON object, but this one is not JSON: Expecting ',' delimiter at character 14"
@@ -37,11 +47,13 @@ def explain(line: bytes, schema: pa.Schema | None, *, inferring: bool, others_ig
     Cost: one line through the json module.
     """
     try:
-        row = json.loads(line, object_pairs_hook=_object)
+        row = json.loads(line, object_pairs_hook=_object, parse_int=_whole, parse_float=_double)
     except json.JSONDecodeError as error:
         return f"{_RULE}, but this one is not JSON: {error.msg} at character {error.pos + 1}"
     except _RepeatedKeyError as error:
         return f"a key must be unique in its object, but {error} stands twice; remove one"
+    except _HugeNumberError as error:
+        return f"a number must be one that a double can hold, but {error} is beyond them all; {_AS_TEXT}"
     except RecursionError:
         return f"{_RULE}, but this one is nested too deeply"
     if not isinstance(row, dict):
@@ -57,6 +69,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
+def _double(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _HugeNumberError(shown(text))
+    return number
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # of thousands of digits
+        raise _HugeNumberError(shown(text)) from None
+
+
 def _misfits(value: Any, kind: pa.DataType, path: str, inferring: bool, others_ignored: bool) -> Iterator[str]:
     """One message for each place where a value is not of its type."""
     if value is None or (inferring and kinds.is_null(kind)):
@@ -68,15 +94,25 @@ def _misfits(value: Any, kind: pa.DataType, path: str, inferring: bool, others_i
             if index >= 0:
                 yield from _misfits(inner, kind.field(index).type, place, inferring, False)
             elif not inferring and not others_ignored:
-                yield f"field {place!r} is new: the first 16 MiB, which tell the columns, do not have it; {_FIRST}"
+                yield f"field {place!r} is new: {_FIRST_BLOCK}, do not have it; {_FIRST}"
     elif kinds.is_list(kind) and isinstance(value, list):
         for index, inner in enumerate(value):
             yield from _misfits(inner, kind.value_type, f"{path}[{index}]", inferring, False)
-    elif kinds.is_null(kind):
-        yield f"field {path!r} is {_kind(value)} here but null in all lines before; {_FIRST}"
+    else:
+        yield from _leaf_misfits(value, kind, f"field {path!r}", inferring)
+
+
+def _leaf_misfits(value: Any, kind: pa.DataType, field: str, inferring: bool) -> Iterator[str]:
+    if kinds.is_null(kind):
+        yield f"{field} is {_kind(value)} here but null in all of {_FIRST_BLOCK}; {_FIRST}"
     elif not _fits(value, kind, inferring):
         known = "text" if kinds.is_string(kind) or kinds.is_timestamp(kind) else kind
-        yield f"field {path!r} is {_kind(value)} here but {known} in the lines before; {_ALIKE}"
+        known_from = "in the lines before" if inferring else f"by {_FIRST_BLOCK}"
+        remedy = _FIRST if isinstance(value, float) and kinds.is_integer(kind) else _ALIKE
+        yield f"{field} is {_kind(value)} here but {known} {known_from}; {remedy}"
+    elif not inferring and (reason := _inexact(value, kind)):
+        remedy = f"{_AS_TEXT}, or drop the column"
+        yield f"a whole number must be kept exactly, but {field} is {shown(value)}, {reason}; {remedy}"
 
 
 def _fits(value: Any, kind: pa.DataType, inferring: bool) -> bool:
@@ -84,10 +120,21 @@ def _fits(value: Any, kind: pa.DataType, inferring: bool) -> bool:
     if isinstance(value, bool) or kinds.is_boolean(kind):
         return isinstance(value, bool) and bool(kinds.is_boolean(kind))
     if isinstance(value, int) and kinds.is_integer(kind):
-        return inferring or -(2**63) <= value < 2**63
+        return True
     if isinstance(value, int | float):
         return bool(kinds.is_floating(kind) or (inferring and kinds.is_integer(kind)))
     return isinstance(value, str) and bool(kinds.is_string(kind) or kinds.is_timestamp(kind))
+
+
+def _inexact(value: Any, kind: pa.DataType) -> str | None:
+    """Why a column of numbers cannot hold a value as it is; None for what it can hold."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    if not -(2**63) <= value < 2**63:
+        return "beyond int64"
+    if kinds.is_floating(kind) and int(float(value)) != value:
+        return "to which no double is equal, and other lines make its column double"
+    return None
 
 
 def _kind(value: Any) -> str:
@@ -95,5 +142,5 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
-        return f"the number {value}"
+        return f"the number {shown(value)}"
     return {dict: "an object", list: "a list", str: "text", type(None): "null"}[type(value)]
