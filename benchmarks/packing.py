@@ -11,8 +11,8 @@ import brimful
 from benchmarks.lengths import log_normal, token_table
 from benchmarks.measure import table, take_turns
 from brimful.tables.output import pack_to_folder
-from brimful.tables.sources import open_source
 from brimful.tables.settings import PackSettings
+from brimful.tables.sources import open_source
 
 N_FOR_TRL = 200_000
 N_FOR_FILES = 10**6

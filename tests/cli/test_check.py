@@ -11,8 +11,8 @@ import pytest
 def packed(files, tmp_path_factory):
     """The rows, packed."""
     from brimful.tables.output import pack_to_folder
-    from brimful.tables.sources import open_source
     from brimful.tables.settings import PackSettings
+    from brimful.tables.sources import open_source
 
     folder = tmp_path_factory.mktemp("check") / "packed"
     pack_to_folder(open_source([files["parquet"]]), PackSettings(64, keep_columns=("name",)), folder)

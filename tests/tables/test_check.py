@@ -15,8 +15,8 @@ from brimful.tables.check import check_packed
 from brimful.tables.manifest import Manifest
 from brimful.tables.output import pack_to_folder
 from brimful.tables.same_sequences import same_sequences
-from brimful.tables.sources import table_source
 from brimful.tables.settings import PackSettings
+from brimful.tables.sources import table_source
 from tests.reference.overflow import pieces
 
 LENGTHS = np.random.default_rng(7).integers(1, 30, 80)

@@ -14,8 +14,8 @@ import brimful
 from brimful import CapacityError, LengthHistogram, OutputError, PackPlan, SettingError
 from brimful.tables.output import ShardWriter, pack_to_folder
 from brimful.tables.report import ReportBuilder
-from brimful.tables.sources import open_source, table_source
 from brimful.tables.settings import PackSettings
+from brimful.tables.sources import open_source, table_source
 from brimful.tables.windows import packed_windows
 from tests.tables.packed_rows import check_rows, same_multiset, sequences_of
 

@@ -22,9 +22,9 @@ from brimful.tables.manifest import MANIFEST, Manifest
 from brimful.tables.output import complete_or_nothing, pack_to_folder
 from brimful.tables.report import PackReport
 from brimful.tables.same_sequences import same_sequences
+from brimful.tables.settings import PackSettings
 from brimful.tables.sources import open_source, table_source
 from brimful.tables.tokenize import load_tokenizer, tokenized
-from brimful.tables.settings import PackSettings
 
 TOKENS_FILE = "tokens.parquet"
 PACKED_FOLDER = "packed"
