@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+# On models this small, threads of torch only wait for one another; also in processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A slow machine is no fault of the code: no example has a deadline.
 settings.register_profile("brimful", deadline=None, print_blob=True)

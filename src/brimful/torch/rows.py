@@ -1,0 +1,197 @@
+"""Rows as a data set gives them, mappings of lists, checked and joined: what the collator lays out as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from brimful.assignment import PackAssignment
+from brimful.errors import DataError, LengthError, shown
+from brimful.lengths import IntArray, require_positive, whole_numbers
+
+Numbers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32]
+Row: TypeAlias = Mapping[str, Any]
+
+_DERIVED = ("position_ids", "segment_ids", "seq_idx")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedRows:
+    """The rows of one batch, each column joined into one array.
+
+    Args:
+        lengths: for each row, (sequences,) int64, tokens of its sequences in order.
+        tokens: of each column with a value per token, (tokens,) of all rows one after another; input_ids is among them.
+        sequences: of each column with a value per sequence, (sequences,) of all rows one after another.
+    """
+
+    lengths: list[IntArray]
+    tokens: dict[str, Numbers]
+    sequences: dict[str, Numbers]
+
+
+def read_rows(rows: Sequence[Row], sequence_columns: Collection[str]) -> PackedRows:
+    """Join the rows of a batch, and trust none of them.
+
+    Args:
+        rows: mappings with `input_ids` and `seq_lengths`; every other column has a value per token, or is one of
+            sequence_columns.
+        sequence_columns: columns with a value per sequence.
+
+    Raises:
+        DataError: no rows, a column that is missing, of another length, or no numbers; seq_lengths that do not sum to
+            the tokens of their row; a column that would contradict seq_lengths. Names the row.
+
+    Example:
+        >>> rows = [{"input_ids": [7, 8, 9], "seq_lengths": [2, 1]}, {"input_ids": [5], "seq_lengths": [1]}]
+        >>> read_rows(rows, ()).tokens["input_ids"]
+        array([7, 8, 9, 5])
+    """
+    _require_rows(rows, "seq_lengths")
+    lengths = [_lengths(row["seq_lengths"], number) for number, row in enumerate(rows)]
+    n_sequences = [len(each) for each in lengths]
+    n_tokens = [int(each.sum()) for each in lengths]
+    tokens, sequences = {}, {}
+    for name in sorted({name for row in rows for name in row}, key=lambda name: (name != "input_ids", name)):
+        if name == "seq_lengths":
+            continue
+        _require_everywhere(name, rows)
+        if name in sequence_columns:
+            sequences[name] = _joined(name, rows, n_sequences, "sequences")
+            continue
+        values = _joined(name, rows, n_tokens, "tokens")
+        if name == "attention_mask":  # as tokenizers give it: that there is no padding
+            if not values.all():
+                raise DataError("attention_mask has 0s, but packed rows hold no padding; pack without it")
+            continue
+        if name in _DERIVED:
+            raise DataError(f"{name} follows from seq_lengths, and is made from them; drop that column")
+        if name == "input_ids" and values.dtype.kind != "i":
+            raise DataError("input_ids are whole numbers, not fractions")
+        tokens[name] = values
+    for name in sequence_columns:
+        _require_everywhere(name, rows)
+    return PackedRows(lengths, tokens, sequences)
+
+
+def join_sequences(
+    sequences: Sequence[Row], assignment: PackAssignment, sequence_columns: Collection[str]
+) -> list[dict[str, Any]]:
+    """Packed rows from single sequences: those of a pack follow one another, and seq_lengths says where they meet.
+
+    Args:
+        sequences: mappings with `input_ids`; a column of sequence_columns has one value, every other as many as tokens.
+        assignment: which sequences share a row; holds each of these once.
+
+    Raises:
+        DataError: the assignment is for another number of sequences.
+
+    Example:
+        >>> sequences = [{"input_ids": [1, 2]}, {"input_ids": [3]}, {"input_ids": [4, 5, 6]}]
+        >>> packs = PackAssignment(np.array([2, 0, 1]), np.array([0, 1, 3]))
+        >>> [row["input_ids"].tolist() for row in join_sequences(sequences, packs, ())]
+        [[4, 5, 6], [1, 2, 3]]
+    """
+    if len(assignment.sequence_ids) != len(sequences):
+        raise DataError(
+            f"the assignment is for {len(assignment.sequence_ids)} sequences, but there are {len(sequences)}; "
+            "assign these, or leave the assignment out"
+        )
+    lengths = sequence_lengths(sequences)
+    columns: dict[str, list[npt.NDArray[Any]]] = {}
+    values: npt.NDArray[Any]
+    for name in sorted({name for row in sequences for name in row}):
+        _require_everywhere(name, sequences, "sequence")
+        columns[name] = [np.asarray(row[name]) for row in sequences]
+        for number, (values, length) in enumerate(zip(columns[name], lengths, strict=True)):
+            if name in sequence_columns:
+                fits, expected = values.ndim == 0, "one"
+            else:
+                fits, expected = values.shape == (length,), f"{length}, one per token"
+            if not fits:
+                raise DataError(
+                    f"sequence {number} (the first is 0): {name} has a value of shape {values.shape}, not {expected}; "
+                    f"columns of one value per sequence are named in sequence_columns"
+                )
+    rows = []
+    for number in range(assignment.packs):
+        pack = assignment[number]
+        row: dict[str, Any] = {"seq_lengths": lengths[pack]}
+        for name, column in columns.items():
+            join = np.stack if name in sequence_columns else np.concatenate
+            row[name] = join([column[sequence] for sequence in pack])
+        rows.append(row)
+    return rows
+
+
+def sequence_lengths(sequences: Sequence[Row]) -> IntArray:
+    """(sequences,) how many tokens each has; a DataError names the first without any."""
+    _require_rows(sequences, "input_ids", "sequence")
+    lengths = np.array([len(row["input_ids"]) for row in sequences], np.int64)
+    if not lengths.all():
+        raise DataError(f"sequence {np.argmin(lengths)} (the first is 0) has no tokens; leave it out")
+    return lengths
+
+
+def _require_rows(rows: Sequence[Row], column: str, what: str = "row") -> None:
+    if isinstance(rows, Mapping) or not isinstance(rows, Sequence) or not len(rows):
+        raise DataError(f"a batch is a list of at least one {what}, each a mapping of columns, not {shown(rows)}")
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(f"{what} {number} (the first is 0) is a mapping of columns, not {shown(row)}")
+    for name in dict.fromkeys(("input_ids", column)):
+        _require_everywhere(name, rows, what)
+
+
+def _require_everywhere(name: str, rows: Sequence[Row], what: str = "row") -> None:
+    for number, row in enumerate(rows):
+        if row.get(name) is None:
+            remedy = "; for single sequences there is from_sequences" if name == "seq_lengths" else ""
+            raise DataError(f"{what} {number} (the first is 0) has no {name}{remedy}")
+
+
+def _lengths(values: Any, row: int) -> IntArray:
+    try:
+        lengths = whole_numbers(values, "seq_lengths")
+        require_positive(lengths, "length")
+    except LengthError as fault:
+        raise DataError(f"row {row} (the first is 0): {fault}") from None
+    if not len(lengths):
+        raise DataError(f"row {row} (the first is 0) has no sequences; leave it out")
+    return lengths.astype(np.int64)
+
+
+def _joined(name: str, rows: Sequence[Row], counts: list[int], unit: str) -> Numbers:
+    """The values of a column in one array; a row has as many as counts says, one for each token or sequence."""
+    arrays = []
+    for number, (row, count) in enumerate(zip(rows, counts, strict=True)):
+        where = f"row {number} (the first is 0)"
+        try:
+            values = np.asarray(row[name])
+        except ValueError:  # lists of several lengths
+            values = np.empty(0, object)
+        if values.ndim != 1 or values.dtype.kind not in "iufb":
+            raise DataError(f"{where}: {name} is a flat list of numbers, not {shown(row[name])}; drop other columns")
+        if len(values) != count:
+            raise DataError(f"{where}: {_of_another_length(name, len(values), row, count, unit)}")
+        arrays.append(values)
+    joined = np.concatenate(arrays)
+    return joined.astype(np.float32) if joined.dtype.kind == "f" else joined.astype(np.int64)
+
+
+def _of_another_length(name: str, found: int, row: Row, count: int, unit: str) -> str:
+    if name == "input_ids":
+        return (
+            f"seq_lengths {shown(np.asarray(row['seq_lengths']).tolist())} sum to {count}, but input_ids has {found} "
+            "tokens; they are the lengths of its sequences, in order and without padding"
+        )
+    if unit == "sequences":
+        return f"{name} has {found} values for {count} sequences; a column of sequence_columns has one for each"
+    return (
+        f"{name} has {found} values for {count} tokens; give one per token, or name the column in sequence_columns "
+        "if it has one per sequence"
+    )
