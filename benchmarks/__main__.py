@@ -8,11 +8,18 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import nonnegative, packing, planning
+from benchmarks import batching, nonnegative, packing, planning, training
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 MARK = "<!-- Everything below is printed by `make bench`. -->\n"
-PEERS = ("brimful", "numpy", "pyarrow", "lightbinpack", "trl", "datasets")
+PEERS = ("brimful", "numpy", "pyarrow", "lightbinpack", "trl", "datasets", "torch", "transformers")
+SECTIONS = {
+    "Planning": planning,
+    "Packing": packing,
+    "Non-negative least squares": nonnegative,
+    "Batching": batching,
+    "Training": training,
+}
 
 
 def main() -> None:
@@ -20,7 +27,7 @@ def main() -> None:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PEERS)
     lines = [f"Python {platform.python_version()}, {versions}; {os.cpu_count()} CPU cores.", ""]
     print("\n".join(lines))
-    for title, module in (("Planning", planning), ("Packing", packing), ("Non-negative least squares", nonnegative)):
+    for title, module in SECTIONS.items():
         lines += [f"## {title}", ""]
         for section in module.sections():
             print("\n".join(section), flush=True)

@@ -1,0 +1,252 @@
+"""Samplers of packs, for rows that are packed already or for sequences that are packed on the fly."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import Sampler
+
+from brimful.assignment import PackAssignment
+from brimful.batching.batches import Batches, one_of
+from brimful.batching.chance import random_of
+from brimful.batching.sharding import POLICIES
+from brimful.batching.steps import EvenSteps, even_steps, pack_costs
+from brimful.errors import SettingError, shown
+from brimful.lengths import validate_capacity, validate_lengths
+from brimful.torch.dataset_lengths import as_lengths
+from brimful.torch.progress import Progress
+from brimful.torch.rank_batches import RankBatches
+from brimful.torch.ranks import rank_and_world, shared_seed
+
+Assignments: TypeAlias = PackAssignment | Callable[[int], PackAssignment]
+
+YIELDS = ("packs", "sequences")
+
+
+class PackBatchSampler(Sampler[list[int]]):
+    """Batches of packs, in random order, of which all ranks have about equally much attention to compute in each step.
+
+    A `batch_sampler` for a DataLoader: of packed rows, where row i is pack i of the assignment; or of single sequences,
+    of which `PackedCollator.from_sequences` makes packs.
+
+    Args:
+        assignment: which sequences are in which pack; or a function that gives it for an epoch, such as
+            `lambda epoch: brimful.assign(plan, lengths, seed, epoch)`, if packs are made on the fly.
+        lengths: (sequences,) tokens, each ≥ 1: a list, tuple, array, tensor or Arrow column.
+        batch_size: packs of a rank in a step, ≥ 1.
+        yields: "packs", their indices; or "sequences", the indices of the sequences in them, one pack after another
+            (with batch_size 1 the collator gets just what makes one full row).
+        window: steps whose packs may be exchanged to make them even, ≥ 1; None for all. See `even_steps`.
+        policy: "pad" repeats the first batches if there are not enough for the last step, "drop" leaves it out,
+            "uneven" lets the later ranks make one step less.
+        seed: ≥ 0; None for one that the ranks agree on.
+        rank, world_size: given both; None to ask torch.distributed.
+
+    Raises:
+        LengthError: not one length ≥ 1 for each sequence; batch_size or window is no whole number ≥ 1.
+        SettingError: what is no assignment; a choice or a rank that there is not; no seed where ranks cannot agree.
+
+    Example:
+        >>> import brimful
+        >>> lengths = [7, 2, 3, 7, 9, 5, 5]
+        >>> packs = brimful.assign(brimful.plan(lengths, max_length=10), lengths)
+        >>> ranks = [PackBatchSampler(packs, lengths, seed=0, rank=rank, world_size=2) for rank in (0, 1)]
+        >>> [len(sampler) for sampler in ranks], sorted(pack for sampler in ranks for [pack] in sampler)
+        ([2, 2], [0, 1, 2, 3])
+
+    Cost: see `even_steps`, once for each epoch.
+    """
+
+    def __init__(
+        self,
+        assignment: Assignments,
+        lengths: Any,
+        batch_size: int = 1,
+        *,
+        yields: str = "packs",
+        window: int | None = 128,
+        policy: str = "pad",
+        seed: int | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        rank, world_size = rank_and_world(rank, world_size)
+        source = _Source(assignment, lengths, batch_size, one_of(yields, "yields", YIELDS), window, world_size)
+        self._source = source
+        self._rank_batches = _rank_batches("PackBatchSampler", source, policy, seed, rank)
+
+    def __len__(self) -> int:
+        """Batches of this rank in the epoch that is set; as many in every epoch, as a plan gives equally many packs."""
+        return len(self._rank_batches.shard())
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return self._rank_batches.run()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next pass."""
+        self._rank_batches.progress.set_epoch(epoch)
+
+    @property
+    def is_padding(self) -> npt.NDArray[np.bool_]:
+        """(batches,) True where a batch of this rank is repeated to keep the ranks in step."""
+        return self._rank_batches.shard().is_padding
+
+    @property
+    def dropped(self) -> int:
+        """Batches that no rank takes in this epoch."""
+        return self._rank_batches.shard().dropped
+
+    @property
+    def imbalance(self) -> tuple[float, float]:
+        """How long ranks wait for the costliest one, as a share of computing, in random order and as they come."""
+        steps = self._source.steps(self._rank_batches.seed, self._rank_batches.progress.epoch)
+        return steps.imbalance_before, steps.imbalance
+
+    def state_dict(self, taken: int | None = None) -> dict[str, Any]:
+        """Where the pass under way is; with the batches of this rank that were used, if the loader took more."""
+        return self._rank_batches.state(taken)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there; also with other ranks, if they take as many packs in a step.
+
+        Raises:
+            SettingError: no state of such a sampler; with the reason, if it cannot be gone on from exactly.
+        """
+        self._rank_batches.load(state)
+
+
+class PackSampler(Sampler[int]):
+    """The index of one pack after another: a `sampler` for a DataLoader of packed rows with batch_size=1.
+
+    All as in `PackBatchSampler`, whose batches are for larger steps.
+
+    Example:
+        >>> import brimful
+        >>> lengths = [7, 2, 3, 7, 9, 5, 5]
+        >>> packs = brimful.assign(brimful.plan(lengths, max_length=10), lengths)
+        >>> sorted(PackSampler(packs, lengths, seed=0))
+        [0, 1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        assignment: Assignments,
+        lengths: Any,
+        *,
+        window: int | None = 128,
+        policy: str = "pad",
+        seed: int | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+    ) -> None:
+        rank, world_size = rank_and_world(rank, world_size)
+        self._source = _Source(assignment, lengths, 1, "packs", window, world_size)
+        self._rank_batches = _rank_batches("PackSampler", self._source, policy, seed, rank)
+
+    def __len__(self) -> int:
+        """Packs of this rank in an epoch."""
+        return len(self._rank_batches.shard())
+
+    def __iter__(self) -> Iterator[int]:
+        batches = self._rank_batches
+        return batches.progress.run(lambda first: [pack for [pack] in batches.rest(first)])
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next pass."""
+        self._rank_batches.progress.set_epoch(epoch)
+
+    @property
+    def is_padding(self) -> npt.NDArray[np.bool_]:
+        """(packs,) True where a pack of this rank is repeated to keep the ranks in step."""
+        return self._rank_batches.shard().is_padding
+
+    @property
+    def dropped(self) -> int:
+        """Packs that no rank takes in this epoch."""
+        return self._rank_batches.shard().dropped
+
+    @property
+    def imbalance(self) -> tuple[float, float]:
+        """How long ranks wait for the costliest one, as a share of computing, in random order and as they come."""
+        steps = self._source.steps(self._rank_batches.seed, self._rank_batches.progress.epoch)
+        return steps.imbalance_before, steps.imbalance
+
+    def state_dict(self, taken: int | None = None) -> dict[str, Any]:
+        """Where the pass under way is; with the packs of this rank that were used, if the loader took more."""
+        return self._rank_batches.state(taken)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there, with as many ranks as then.
+
+        Raises:
+            SettingError: no state of such a sampler; with the reason, if it cannot be gone on from exactly.
+        """
+        self._rank_batches.load(state)
+
+
+class _Source:
+    """Batches of an assignment's packs in every epoch."""
+
+    def __init__(
+        self, assignment: Any, lengths: Any, batch_size: Any, yields: str, window: int | None, world_size: int
+    ) -> None:
+        if not isinstance(assignment, PackAssignment) and not callable(assignment):
+            raise SettingError(
+                f"packs are those of a PackAssignment, or of a function of the epoch, not {shown(assignment)}"
+            )
+        self._assignment = assignment
+        self._lengths = validate_lengths(as_lengths(lengths))
+        self._batch_size = validate_capacity(batch_size, "batch_size")
+        self._yields = yields
+        self._window = window
+        self.world_size = world_size
+
+    def steps(self, seed: int, epoch: int) -> EvenSteps:
+        costs = pack_costs(self._of(epoch), self._lengths)
+        return even_steps(costs, random_of(seed, epoch).permutation, self.world_size, self._batch_size, self._window)
+
+    def batches(self, seed: int, epoch: int) -> Batches:
+        batches = self.steps(seed, epoch).batches
+        if self._yields == "packs":
+            return batches
+        packs = self._of(epoch)
+        sequences = Batches(packs.sequence_ids, packs.pack_offsets).take(batches.ids)
+        return Batches(sequences.ids, sequences.offsets[batches.offsets])
+
+    def settings(self, epoch: int) -> dict[str, object]:
+        packs = self._of(epoch)
+        digest = hashlib.blake2b(digest_size=16)
+        for array in (packs.sequence_ids, packs.pack_offsets, self._lengths):
+            digest.update(array.astype("<i8").tobytes())
+        return {
+            "the assignment": digest.hexdigest(),
+            "batch_size × world_size": self._batch_size * self.world_size,
+            "window": self._window,
+            "yields": self._yields,
+        }
+
+    def _of(self, epoch: int) -> PackAssignment:
+        if isinstance(self._assignment, PackAssignment):
+            return self._assignment
+        packs = self._assignment(epoch)
+        if not isinstance(packs, PackAssignment):
+            raise SettingError(f"the function of the epoch gives a PackAssignment, not {shown(packs)}")
+        return packs
+
+
+def _rank_batches(sampler: str, source: _Source, policy: str, seed: int | None, rank: int) -> RankBatches:
+    batches = RankBatches(
+        source.batches,
+        source.settings,
+        Progress(sampler, source.world_size, per_step=1, of_step=1),
+        rank,
+        shared_seed(seed, source.world_size),
+        one_of(policy, "policy", POLICIES),
+        "repeat",
+    )
+    batches.batches()  # what is wrong with lengths and settings is said now
+    return batches
