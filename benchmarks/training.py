@@ -88,6 +88,7 @@ def overhead(lengths: npt.NDArray[np.int64]) -> list[str]:
         {"full": lambda: step(full), "packed": lambda: step(batch), "collate": lambda: collate(rows) and None}, TURNS
     )
     full_seconds, packed_seconds, collate_seconds = (timing.seconds for timing in timings.values())
+    added, collating = packed_seconds / full_seconds - 1, collate_seconds / packed_seconds
     return [
         f"### What packing adds to a step of {ROWS} rows of {MAX_LENGTH}",
         "",
@@ -97,7 +98,7 @@ def overhead(lengths: npt.NDArray[np.int64]) -> list[str]:
         f"| packs: mask, positions, loss by sequence | {packed_seconds:.3f} |",
         f"| making a batch of the packs | {collate_seconds:.4f} |",
         "",
-        f"Overhead {packed_seconds / full_seconds - 1:.1%} of a step; making a batch {collate_seconds / packed_seconds:.2%}.",
+        f"Overhead {added:.1%} of a step; making a batch {collating:.2%}.",
         "",
     ]
 

@@ -27,7 +27,7 @@ from brimful.npz import read_arrays
 from brimful.patterns import Patterns
 from brimful.plans import PackPlan
 
-_FEW_PER_LENGTH = 64
+_FEW_PER_KIND = 64
 _DIGEST_BYTES = 32
 
 
@@ -208,16 +208,26 @@ def assign(plan: PackPlan, lengths: Lengths, seed: int = 0, epoch: int = 0) -> P
     histogram = LengthHistogram.from_lengths(array)
     if histogram != plan.histogram:
         raise PlanError(f"the plan is for other lengths ({plan.histogram.difference(histogram)}); plan anew")
+    return fill(plan.patterns, aligned(array, plan.align), seed, epoch)
+
+
+def fill(patterns: Patterns, kinds: npt.NDArray[np.integer[Any]], seed: int, epoch: int) -> PackAssignment:
+    """Fill the packs of these patterns with sequences of as many kinds as the patterns ask for.
+
+    Args:
+        patterns: what they call lengths are kinds, ≥ 1: sequences of one kind may take each other's place.
+        kinds: (sequences,) the kind of each sequence; as many of each as the patterns hold.
+        seed, epoch: as for `assign`.
+    """
     for_sequences, for_packs = _random(seed, epoch)
-    slots, histogram = aligned(array, plan.align), plan.patterns.histogram()
-    # Sequences by length, slots by length: the k-th of one goes into the k-th of the other. NumPy sorts and shuffles
+    # Sequences by kind, slots by kind: the k-th of one goes into the k-th of the other. NumPy sorts and shuffles
     # without holding the interpreter, so each has a thread.
     with ThreadPoolExecutor(max_workers=1) as thread:
-        by_length = thread.submit(_shuffled_by_length, slots, histogram, for_sequences)
-        pack_offsets, slot_lengths = _slots(plan, for_packs)
-        slots_by_length = _stable_argsort(slot_lengths)
-        sequence_ids = np.empty(len(array), np.int64)
-        sequence_ids[slots_by_length] = by_length.result()
+        by_kind = thread.submit(_shuffled_by_kind, kinds, patterns.histogram().counts, for_sequences)
+        pack_offsets, slot_kinds = _slots(patterns, for_packs)
+        slots_by_kind = _stable_argsort(slot_kinds)
+        sequence_ids = np.empty(len(kinds), np.int64)
+        sequence_ids[slots_by_kind] = by_kind.result()
     return PackAssignment(sequence_ids, pack_offsets)
 
 
@@ -238,12 +248,12 @@ def _random(seed: int, epoch: int) -> list[np.random.Generator]:
     return np.random.default_rng(words).spawn(2)
 
 
-def _slots(plan: PackPlan, random: np.random.Generator) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
-    """Packs in random order: (packs + 1,) where the slots of each start; (sequences,) what length each slot takes."""
-    patterns = plan.patterns
+def _slots(patterns: Patterns, random: np.random.Generator) -> tuple[IntArray, npt.NDArray[np.integer[Any]]]:
+    """Packs in random order: (packs + 1,) where the slots of each start; (sequences,) what kind each slot takes."""
     pattern_of_pack = np.repeat(np.arange(len(patterns)), patterns.counts)
     random.shuffle(pattern_of_pack)
-    of_patterns = np.repeat(patterns.lengths.astype(np.min_scalar_type(plan.max_length)), patterns.copies)
+    narrow = np.min_scalar_type(int(patterns.lengths.max(initial=0)))
+    of_patterns = np.repeat(patterns.lengths.astype(narrow), patterns.copies)
     sizes = patterns.sequences()
     starts = np.cumsum(sizes) - sizes
     pack_sizes = sizes[pattern_of_pack]
@@ -253,27 +263,25 @@ def _slots(plan: PackPlan, random: np.random.Generator) -> tuple[IntArray, npt.N
     return pack_offsets, of_patterns[slots]
 
 
-def _shuffled_by_length(
-    lengths: npt.NDArray[np.integer[Any]], histogram: LengthHistogram, random: np.random.Generator
-) -> IntArray:
-    """(sequences,) the ids in order of length, equal lengths in random order."""
-    if len(histogram.counts) * _FEW_PER_LENGTH > len(lengths):
-        ids = np.arange(len(lengths))
+def _shuffled_by_kind(kinds: npt.NDArray[np.integer[Any]], counts: IntArray, random: np.random.Generator) -> IntArray:
+    """(sequences,) the ids in order of kind, those of one kind in random order."""
+    if len(counts) * _FEW_PER_KIND > len(kinds):
+        ids = np.arange(len(kinds))
         random.shuffle(ids)
-        return ids[_stable_argsort(lengths[ids])]
-    # Many sequences of each length: shuffling group by group stays within the processor's cache.
-    ids = _stable_argsort(lengths)
+        return ids[_stable_argsort(kinds[ids])]
+    # Many sequences of each kind: shuffling kind by kind stays within the processor's cache.
+    ids = _stable_argsort(kinds)
     start = 0
-    for end in np.cumsum(histogram.counts).tolist():
+    for end in np.cumsum(counts).tolist():
         random.shuffle(ids[start:end])
         start = end
     return ids
 
 
-def _stable_argsort(lengths: npt.NDArray[np.integer[Any]]) -> IntArray:
-    """The order that sorts lengths, equal ones in place: NumPy's stable sort of 16-bit numbers is a radix sort."""
-    order = np.argsort(lengths.astype(np.uint16), kind="stable")
-    high = lengths >> 16
+def _stable_argsort(kinds: npt.NDArray[np.integer[Any]]) -> IntArray:
+    """The order that sorts kinds, equal ones in place: NumPy's stable sort of 16-bit numbers is a radix sort."""
+    order = np.argsort(kinds.astype(np.uint16), kind="stable")
+    high = kinds >> 16
     return order[np.argsort(high[order].astype(np.uint16), kind="stable")] if high.any() else order
 
 

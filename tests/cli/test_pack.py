@@ -87,3 +87,16 @@ def test_seed_changes_the_order_only(run, parquet, tmp_path):
     assert first == again
     assert first[0] == other[0]
     assert first[1] != other[1]
+
+
+def test_groups_stay_whole_and_aligned(run, tmp_path):
+    rows = pa.table({"input_ids": [[1] * (n % 7 + 1) for n in range(60)], "pair": [n // 2 for n in range(60)]})
+    pq.write_table(rows, path := tmp_path / "rows.parquet")
+    words = ("--max-length", 32, "--align", 4, "--group-column", "pair", "--time-limit", 5)
+    value = run("pack", path, "-o", folder := tmp_path / "packed", *words, "--json").json
+    assert (value["align"], value["sequences"]) == (4, 60)
+    assert value["tokens"] < value["aligned_tokens"] <= 32 * value["packs"]
+    assert run("check", folder, path).status == 0
+    said = run("pack", path, "-o", tmp_path / "again", *words).out
+    assert f"to 4 token slots: {value['aligned_tokens'] - value['tokens']} slots of padding" in said
+    assert "not a multiple of align 5" in run("pack", path, "-o", "x", "--max-length", 32, "--align", 5).error

@@ -94,3 +94,12 @@ def test_prints_figures_and_how_to_load(run, files, tmp_path):
 )
 def test_contradictions_are_refused(run, words, error):
     assert error in run("plan", *words, "--max-length", 8).error
+
+
+def test_aligned_plan_is_that_of_the_library(run, files, tmp_path):
+    path = tmp_path / "plan.json"
+    words = ("plan", "--histogram", files["histogram"], "--max-length", 64, "--align", 8)
+    value = run(*words, "-o", path, "--json").json
+    made = brimful.PackPlan.load(path)
+    assert made == brimful.plan(brimful.LengthHistogram.from_csv(files["histogram"]), 64, align=8)
+    assert (value["align"], value["aligned_tokens"]) == (8, made.aligned_tokens)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from brimful.assignment import validate_seed
-from brimful.errors import BrimfulError
+from brimful.errors import BrimfulError, shown
 from brimful.lengths import validate_capacity
 from brimful.planning import ALGORITHMS
+from brimful.resources import ALGORITHMS as RESOURCE_ALGORITHMS
+from brimful.resources import PRIORITIES
 
 
 def capacity(name: str) -> Callable[[str | int], int]:
@@ -22,6 +24,14 @@ def capacity(name: str) -> Callable[[str | int], int]:
 def seed(text: str | int) -> int:
     """A parser of seeds."""
     return _number(text, "seed", validate_seed)
+
+
+def named_capacity(text: str) -> tuple[str, int]:
+    """A parser of NAME=N."""
+    name, sign, number = text.partition("=")
+    if not name or not sign:
+        raise typer.BadParameter(f"a capacity is written NAME=N, such as tokens=2048, not {shown(text)}")
+    return name, _number(number, f"the capacity of {name}", validate_capacity)
 
 
 def _number(text: str | int, name: str, validate: Callable[[object, str], int]) -> int:
@@ -52,6 +62,46 @@ MaxLength: TypeAlias = Annotated[
         "--max-length", metavar="N", parser=capacity("max_length"), show_default=False, help="Token slots in a pack."
     ),
 ]
+MaxLengthOrCapacities: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--max-length", metavar="N", parser=capacity("max_length"), help="Token slots in a pack; or use --capacity."
+    ),
+]
+Capacities: TypeAlias = Annotated[
+    list[Any] | None,
+    typer.Option(
+        "--capacity",
+        metavar="NAME=N",
+        parser=named_capacity,
+        help="In place of --max-length, once for each resource: how much of it a pack holds. NAME is a column of INPUT "
+        "(whole numbers, or lists that count with their lengths) or of the histogram.",
+    ),
+]
+Priority: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--priority",
+        metavar="P",
+        help=f"With --capacity: place first what has the greatest {', '.join(PRIORITIES)} of its shares of the "
+        "capacities; sum if left out.",
+    ),
+]
+Align: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--align",
+        metavar="N",
+        parser=capacity("align"),
+        help="Every sequence takes token slots up to a multiple of N, of which max_length is one.",
+    ),
+]
+TimeLimit: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit", metavar="S", help="Seconds after which optimal gives the best plan so far; none if left out."
+    ),
+]
 MaxSequences: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -63,6 +113,14 @@ MaxSequences: TypeAlias = Annotated[
 ]
 Algorithm: TypeAlias = Annotated[
     str, typer.Option("--algorithm", metavar="A", help=f"How to plan: auto, {', '.join(ALGORITHMS)}.")
+]
+AnyAlgorithm: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--algorithm",
+        metavar="A",
+        help=f"How to plan: auto, {', '.join(ALGORITHMS)}; with --capacity auto, {', '.join(RESOURCE_ALGORITHMS)}.",
+    ),
 ]
 OverflowKind: TypeAlias = Annotated[
     str,

@@ -34,6 +34,12 @@ DropColumns = Annotated[
     list[str] | None,
     typer.Option("--drop-columns", metavar="A,B", help="Leave these columns out; repeatable."),
 ]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--group-column", metavar="NAME", help="Consecutive rows with one value in this column stay in one pack."
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option("--seed", metavar="S", parser=options.seed, help="Which of equally long sequences goes where."),
@@ -57,7 +63,9 @@ def command(
     output: Output,
     max_length: options.MaxLength,
     max_sequences: options.MaxSequences = None,
+    align: options.Align = 1,
     algorithm: options.Algorithm = "auto",
+    time_limit: options.TimeLimit = None,
     seed: Seed = 0,
     overflow: options.OverflowKind = "error",
     min_fragment: options.MinFragment = 1,
@@ -66,6 +74,7 @@ def command(
     tokenizer: options.Tokenizer = None,
     keep_columns: KeepColumns = None,
     drop_columns: DropColumns = None,
+    group_column: GroupColumn = None,
     file_format: FileFormat = "parquet",
     window_tokens: WindowTokens = None,
     json: options.Json = False,
@@ -82,13 +91,16 @@ def command(
         settings = PackSettings(
             max_length,
             max_sequences=max_sequences,
+            align=align,
             algorithm=algorithm,
+            time_limit=time_limit,
             seed=seed,
             overflow=cast(Overflow, overflow),
             min_fragment=min_fragment,
             token_column=tokens,
             keep_columns=split_names(source, keep_columns or ()),
             drop_columns=split_names(source, drop_columns or ()),
+            group_column=group_column,
             window_tokens=window_tokens,
         )
         with printing.row_progress("packing rows", source.n_rows) as progress:

@@ -12,32 +12,29 @@ from typing import Annotated, cast
 import typer
 
 from brimful.cli import options, printing
-from brimful.errors import LengthError, OutputError
+from brimful.errors import LengthError, OutputError, SettingError
 from brimful.overflow import Overflow, OverflowPolicy
 from brimful.planning import DATA_ORDER, plan, require_algorithm
 from brimful.plans import PackPlan
 from brimful.report.figures import figures_table, ledger_table
+from brimful.resources import ResourcePlan
 
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", metavar="PLAN.json", help="Write the plan here; the file must not exist."),
 ]
 
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        "--time-limit", metavar="S", help="Seconds after which optimal gives the best plan so far; none if left out."
-    ),
-]
-
 
 def command(
-    max_length: options.MaxLength,
     inputs: options.OptionalInputs = None,
+    max_length: options.MaxLengthOrCapacities = None,
+    capacity: options.Capacities = None,
     histogram: options.Histogram = None,
     max_sequences: options.MaxSequences = None,
-    algorithm: options.Algorithm = "auto",
-    time_limit: TimeLimit = None,
+    algorithm: options.AnyAlgorithm = "auto",
+    priority: options.Priority = None,
+    align: options.Align = 1,
+    time_limit: options.TimeLimit = None,
     output: Output = None,
     overflow: options.OverflowKind = "error",
     min_fragment: options.MinFragment = 1,
@@ -49,9 +46,28 @@ def command(
     """Decide which lengths share a pack; print the figures, or write the plan with -o."""
 
     def run() -> int:
+        if capacity:
+            from brimful.cli.resource_plan import plan_capacities
+
+            _require_left_out(
+                {
+                    "--max-length": max_length,
+                    "--align": None if align == 1 else align,
+                    "--time-limit": time_limit,
+                    "--overflow": None if overflow == "error" else overflow,
+                    "--min-fragment": None if min_fragment == 1 else min_fragment,
+                    "--token-column": token_column,
+                    "--text-column": text_column,
+                    "--tokenizer": tokenizer,
+                }
+            )
+            return plan_capacities(
+                tuple(inputs or ()), capacity, histogram, max_sequences, algorithm, priority, output, json
+            )
+        row_slots = _require_max_length(max_length, priority)
         from brimful.cli.inputs import InputOptions, measure
 
-        policy = OverflowPolicy(cast(Overflow, overflow), max_length, min_fragment)
+        policy = OverflowPolicy(cast(Overflow, overflow), row_slots, min_fragment)
         require_algorithm(algorithm)
         in_order = algorithm in DATA_ORDER
         if in_order and histogram is not None:
@@ -60,13 +76,13 @@ def command(
                 "or choose another algorithm"
             )
         if output is not None:
-            _require_free(output)
+            require_free(output)
         given = InputOptions(tuple(inputs or ()), histogram, token_column, text_column, tokenizer)
         with printing.row_progress("reading lengths", None) as progress:
             measured = measure(given, policy, progress)
         data = measured.lengths if in_order and measured.lengths is not None else measured.histogram
         with printing.status("planning"):
-            made = plan(data, max_length, max_sequences, algorithm, time_limit=time_limit)
+            made = plan(data, row_slots, max_sequences, algorithm, align=align, time_limit=time_limit)
         if output is not None:
             write_plan(made, output)
         if json:
@@ -92,7 +108,25 @@ def command(
     return run
 
 
-def write_plan(made: PackPlan, path: Path) -> None:
+def _require_left_out(given: dict[str, object]) -> None:
+    """Nothing, if none of these options was given; otherwise a SettingError that names the first."""
+    for option, value in given.items():
+        if value is not None:
+            raise SettingError(f"either {option} or --capacity, not both; {option} is for packs of one capacity")
+
+
+def _require_max_length(max_length: int | None, priority: str | None) -> int:
+    """max_length, if it was given and nothing that is for several capacities; otherwise a SettingError."""
+    if max_length is None:
+        raise SettingError(
+            "Missing option '--max-length', or --capacity NAME=N for each of several resources; see brimful plan --help"
+        )
+    if priority is not None:
+        raise SettingError("--priority is for several resources; give --capacity NAME=N for each, or leave it out")
+    return max_length
+
+
+def write_plan(made: PackPlan | ResourcePlan, path: Path) -> None:
     """Write a plan file that appears whole or not at all, and never in the place of another.
 
     Raises:
@@ -131,7 +165,8 @@ def _copy_to_new(source: Path, path: Path) -> None:
         raise
 
 
-def _require_free(path: Path) -> None:
+def require_free(path: Path) -> None:
+    """Nothing, if there is nothing at this path yet; otherwise an OutputError."""
     if path.exists() or path.is_symlink():
         raise _exists(path)
 
