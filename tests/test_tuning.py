@@ -1,0 +1,206 @@
+"""Hyperparameters under packing: the theorem, the arithmetic of both recipes, and real optimizers that obey them."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import brimful
+from brimful.errors import LengthError, SettingError
+from brimful.tuning import OPTIMIZERS, TrainingSettings, keep_compute_batch, keep_effective_batch, recipes
+from tests.reference.tuning import averages, steps_that_see
+
+betas = st.tuples(*[st.fractions(0, Fraction(9999, 10000), max_denominator=10000)] * 2)
+gradients = st.lists(st.fractions(-3, 3, max_denominator=16), min_size=1, max_size=4)
+settings_ = st.builds(
+    TrainingSettings,
+    batch_size=st.integers(1, 200),
+    learning_rate=st.just(0.001),
+    total_steps=st.integers(50, 300),
+    warmup_steps=st.integers(0, 50),
+    accumulation_steps=st.integers(1, 20),
+)
+factors = st.integers(1, 12) | st.decimals(1, 12, places=2).map(float)
+
+
+@given(gradients, betas, st.integers(1, 9))
+def test_theorem_steps_with_equal_gradients_are_one_step_with_the_power_of_beta(gradients, betas, p):
+    """Each gradient p times over, at β; each once, at β^p: momentum and velocity are the same fractions."""
+    slow = averages([gradient for gradient in gradients for _ in range(p)], betas)
+    fast = averages(gradients, (betas[0] ** p, betas[1] ** p))
+    assert slow == fast
+
+
+@given(gradients, betas, st.integers(1, 9))
+def test_theorem_holds_with_the_betas_of_the_recipe_and_after_bias_correction(gradients, betas, p):
+    before = TrainingSettings(32, 0.001, 1000, betas=(float(betas[0]), float(betas[1])))
+    after = keep_compute_batch(before, p).settings
+    exact = averages([gradient for gradient in gradients for _ in range(p)], fractions_of(before.betas))
+    packed = averages(gradients, fractions_of(after.betas))
+    for one, other, slow, fast in zip(exact, packed, before.betas, after.betas, strict=True):
+        assert float(other) == pytest.approx(float(one), rel=1e-9, abs=1e-12)
+        corrected = float(one) / (1 - slow ** (p * len(gradients))), float(other) / (1 - fast ** len(gradients))
+        assert corrected[1] == pytest.approx(corrected[0], rel=1e-9, abs=1e-12)
+
+
+def fractions_of(betas):
+    return Fraction(betas[0]), Fraction(betas[1])
+
+
+def test_theorem_needs_equal_gradients():
+    """With opposite gradients the packed step sees their mean, 0, and its velocity vanishes."""
+    half = (Fraction(1, 2), Fraction(1, 2))
+    assert averages([Fraction(1), Fraction(-1)], half)[1] == Fraction(3, 4)
+    assert averages([Fraction(0)], (half[0] ** 2, half[1] ** 2))[1] == 0
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("p", [2, 3])
+def test_real_optimizers_arrive_at_the_same_averages(optimizer, p):
+    """The printed lines, run: 4 gradients, each p times without packing, and each once with it."""
+    torch = pytest.importorskip("torch")
+    before = TrainingSettings(32, 0.01, 1000, betas=(0.81, 0.9), optimizer=optimizer)
+    after = keep_compute_batch(before, p).settings
+    random = torch.Generator().manual_seed(0)
+    gradients = [torch.randn(5, generator=random, dtype=torch.float64) for _ in range(4)]
+    unpacked = state_after(before.code(), [gradient for gradient in gradients for _ in range(p)])
+    packed = state_after(after.code(), gradients)
+    wrong = state_after(before.code(), gradients)
+    for name in ("exp_avg", "exp_avg_sq"):
+        torch.testing.assert_close(packed[name], unpacked[name], rtol=1e-8, atol=1e-12)
+        assert not torch.allclose(wrong[name], unpacked[name], rtol=1e-2), "betas left as they were fall behind"
+
+
+def state_after(code, gradients):
+    """What the optimizer that a line of code makes remembers after a step with each gradient."""
+    torch = pytest.importorskip("torch")
+    model = torch.nn.ParameterList([torch.ones(5, dtype=torch.float64)])
+    names = {"torch": torch, "model": model}
+    if "pytorch_optimizer" in code:
+        names["pytorch_optimizer"] = pytest.importorskip("pytorch_optimizer")
+    optimizer = eval(code, names)  # noqa: S307
+    for gradient in gradients:
+        model[0].grad = gradient.clone()
+        optimizer.step()
+    return optimizer.state[model[0]]
+
+
+@given(settings_, factors)
+def test_as_many_sequences_are_seen_and_not_a_step_more_than_needed(settings, factor):
+    for recipe in recipes(settings, factor):
+        after = recipe.settings
+        per_step = after.rows_per_step * Fraction(str(factor))
+        assert recipe.sequences_per_step == pytest.approx(float(per_step))
+        assert recipe.sequences_per_step_unpacked == settings.batch_size * settings.accumulation_steps
+        assert recipe.total_steps_unpacked == settings.total_steps
+        assert after.total_steps == steps_that_see(settings.total_steps * settings.rows_per_step, per_step)
+        assert after.warmup_steps == steps_that_see(settings.warmup_steps * settings.rows_per_step, per_step)
+        assert (after.learning_rate, after.optimizer) == (settings.learning_rate, settings.optimizer)
+
+
+@given(settings_, factors)
+def test_effective_batch_is_as_near_as_dividing_one_of_the_two_can_bring_it(settings, factor):
+    recipe = keep_effective_batch(settings, factor)
+    wanted, factor = settings.rows_per_step, Fraction(str(factor))
+    choices = [settings.batch_size * n for n in range(1, settings.accumulation_steps + 1)]
+    choices += [settings.accumulation_steps * n for n in range(1, settings.batch_size + 1)]
+    nearest = min(abs(rows * factor - wanted) for rows in choices)
+    assert abs(recipe.settings.rows_per_step * factor - wanted) == nearest
+    assert recipe.settings.betas == settings.betas
+    assert recipe.settings.batch_size <= settings.batch_size
+    assert recipe.settings.accumulation_steps <= settings.accumulation_steps
+    assert recipe.notes[0].startswith("Neither batch_size") == (nearest != 0)
+
+
+def test_effective_batch_by_hand():
+    """The paper's way: a factor of 2 halves the accumulation."""
+    made = keep_effective_batch(TrainingSettings(32, 0.001, 7000, 700, accumulation_steps=4), 2)
+    assert made.settings == TrainingSettings(32, 0.001, 7000, 700, accumulation_steps=2)
+    assert keep_effective_batch(TrainingSettings(32, 0.001, 7000), 2).settings.batch_size == 16
+    assert keep_effective_batch(TrainingSettings(32, 0.001, 7000, accumulation_steps=3), 2).settings.batch_size == 16
+    made = keep_effective_batch(TrainingSettings(2, 0.001, 800, accumulation_steps=8), 1.5)
+    assert (made.settings.rows_per_step, made.sequences_per_step, made.settings.total_steps) == (10, 15.0, 854)
+    assert "instead of 16 (-6.25%)" in made.notes[0]
+    assert any("rounded up" in note for note in made.notes)
+
+
+def test_compute_batch_by_hand():
+    before = TrainingSettings(32, 0.001, 7001, 701, accumulation_steps=4, betas=(0.81, 0.9))
+    made = keep_compute_batch(before, 2)
+    assert made.settings.rows_per_step == 128
+    assert made.sequences_per_step == 256
+    assert made.settings.betas == pytest.approx((0.6561, 0.81))
+    assert (made.settings.total_steps, made.settings.warmup_steps) == (3501, 351)
+    assert any("rounded up" in note for note in made.notes)
+    assert not any("rounded up" in note for note in keep_compute_batch(TrainingSettings(32, 0.001, 7000), 2).notes)
+    assert any("learning rate is not scaled" in note for note in made.notes)
+
+
+def test_each_optimizer_is_told_what_concerns_it():
+    def notes(optimizer):
+        return " ".join(keep_compute_batch(TrainingSettings(32, 0.001, 100, optimizer=optimizer), 2).notes)
+
+    assert "measured this with LAMB" not in notes("lamb")
+    assert "measured this with LAMB" in notes("adamw")
+    assert "Weight decay" in notes("adamw")
+    assert "Weight decay" not in notes("adam")
+
+
+def test_decimal_factors_are_what_they_are_written_as():
+    """1.1 as a float is a little more than 11/10; steps are not rounded by that."""
+    assert keep_compute_batch(TrainingSettings(1, 0.001, 1100), 1.1).settings.total_steps == 1000
+    assert keep_compute_batch(TrainingSettings(1, 0.001, 2100), 2.1).settings.total_steps == 1000
+
+
+def test_a_plan_knows_its_factor_exactly():
+    plan = brimful.plan([5, 5, 4, 4, 4, 1, 1], max_length=10)
+    assert (plan.histogram.n_sequences, plan.packs) == (7, 3)
+    settings = TrainingSettings(1, 0.001, 7000)
+    assert keep_compute_batch(settings, plan).settings.total_steps == 3000
+    assert keep_compute_batch(settings, plan).sequences_per_step == pytest.approx(7 / 3)
+
+
+def test_figures_are_plain_values():
+    figures = keep_compute_batch(TrainingSettings(32, 0.001, 7000), 2).figures()
+    assert figures["settings"]["betas"] == [pytest.approx(0.81), pytest.approx(0.998001)]
+    assert figures["code"] == "pytorch_optimizer.Lamb(model.parameters(), lr=0.001, betas=(0.81, 0.998001))"
+
+
+@pytest.mark.parametrize("bad", [0, 0.99, -1, True, "2", None, float("nan"), float("inf")])
+def test_factors_are_checked(bad):
+    for recipe in (keep_effective_batch, keep_compute_batch):
+        with pytest.raises(SettingError, match=r"^packing_factor is a number from 1 up, .* not "):
+            recipe(TrainingSettings(1, 0.001, 10), bad)
+
+
+def test_a_plan_of_nothing_has_no_factor():
+    with pytest.raises(SettingError, match="a plan without sequences has no packing factor"):
+        keep_compute_batch(TrainingSettings(1, 0.001, 10), brimful.plan([], 8))
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"learning_rate": 0}, r"^learning_rate is a number above 0, such as 0\.001, not 0$"),
+        ({"learning_rate": float("inf")}, "learning_rate is a number above 0"),
+        ({"betas": (0.9, 1)}, r"^betas are two numbers from 0 to below 1, as in \(0\.9, 0\.999\), not \(0\.9, 1\)$"),
+        ({"betas": (0.9,)}, "betas are two numbers"),
+        ({"betas": 0.9}, "betas are two numbers"),
+        ({"betas": (float("nan"), 0.9)}, "betas are two numbers"),
+        ({"warmup_steps": 11}, r"^warmup_steps is a whole number from 0 to total_steps, 10, not 11$"),
+        ({"warmup_steps": 1.0}, "warmup_steps is a whole number"),
+        ({"warmup_steps": True}, "warmup_steps is a whole number"),
+        ({"optimizer": "sgd"}, r"^optimizer is one of lamb, adam, adamw, not 'sgd'$"),
+    ],
+)
+def test_settings_are_checked(changed, error):
+    with pytest.raises(SettingError, match=error):
+        TrainingSettings(**{"batch_size": 1, "learning_rate": 0.001, "total_steps": 10, **changed})
+
+
+@pytest.mark.parametrize("name", ["batch_size", "accumulation_steps", "total_steps"])
+@pytest.mark.parametrize("bad", [0, 1.5, True])
+def test_numbers_of_rows_and_steps_are_checked(name, bad):
+    with pytest.raises(LengthError, match=f"^{name} is a whole number from 1 to 2147483647, not "):
+        TrainingSettings(**{"batch_size": 1, "learning_rate": 0.001, "total_steps": 10, name: bad})
