@@ -427,7 +427,7 @@ def test_numbers_too_large_are_refused_in_one_short_line_that_names_the_file(tmp
 
 
 def test_a_file_too_large_for_a_histogram_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("brimful.lengths._MAX_CSV_BYTES", 2**20)
+    monkeypatch.setattr("brimful.untrusted._MAX_CSV_BYTES", 2**20)
     path = tmp_path / "lengths.csv"
     path.write_bytes(b"length,count\n" + b"\n" * 2**20)
     with pytest.raises(LengthError, match=f"^{re.escape(str(path))}: larger than 1 MiB; is this a histogram\\?$"):

@@ -226,7 +226,7 @@ def test_a_plan_file_cut_anywhere_is_refused(load, plan):
 def test_a_file_too_large_for_a_plan_is_not_read(tmp_path, monkeypatch, plan):
     path = tmp_path / "plan.json"
     plan.save(path)
-    monkeypatch.setattr("brimful.plans._MAX_FILE_BYTES", 2**20)
+    monkeypatch.setattr("brimful.untrusted._MAX_PLAN_BYTES", 2**20)
     assert PackPlan.load(path) == plan
     path.write_text(path.read_text() + " " * 2**20)
     with pytest.raises(PlanError, match=f"^{re.escape(str(path))}: larger than 1 MiB; is this a plan\\?$"):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.errors import CapacityError, LengthError, shown
+from brimful.untrusted import read_csv
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Lengths: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
@@ -21,7 +22,6 @@ Lengths: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
 MAX_TOKENS = 2**62
 """Most tokens that a histogram may hold, so that every sum below stays exact in int64."""
 
-_MAX_CSV_BYTES = 2**28
 _DENSE_COUNT_LIMIT = 2**22
 
 
@@ -122,16 +122,7 @@ class LengthHistogram:
                 names the line.
             OSError: the file cannot be read.
         """
-        path = Path(path)
-        if path.exists() and not path.is_file():
-            raise LengthError(f"{path}: not a regular file; name a CSV file with the header length,count")
-        if path.stat().st_size > _MAX_CSV_BYTES:
-            raise LengthError(f"{path}: larger than {_MAX_CSV_BYTES >> 20} MiB; is this a histogram?")
-        try:
-            with path.open(newline="", encoding="utf-8-sig") as file:
-                return cls._from_rows(path, csv.reader(file))
-        except (csv.Error, UnicodeDecodeError) as fault:
-            raise LengthError(f"{path}: not a CSV text file ({fault})") from None
+        return read_csv(path, "the header length,count", cls._from_rows)
 
     @classmethod
     def _from_rows(cls, path: Path, rows: Any) -> Self:

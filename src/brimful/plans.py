@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from brimful.errors import BrimfulError, PlanError, shown
-from brimful.lengths import IntArray, LengthHistogram, aligned, validate_align, validate_capacity
+from brimful.lengths import LengthHistogram, aligned, validate_align, validate_capacity
 from brimful.lower_bounds import DualPrices, LowerBound, dual_price_bound, lower_bound
 from brimful.patterns import Patterns
+from brimful.untrusted import integers, read_plan, require_plan
 
 _FORMAT = "brimful-plan"
 _VERSION = 1
-_NEEDED = ("algorithm", "max_length", "max_sequences", "align", "prices", "seconds")
-_MAX_FILE_BYTES = 2**29
+_NEEDED = ("algorithm", "max_length", "max_sequences", "align", "prices")
 
 
 @dataclass(frozen=True)
@@ -177,24 +177,16 @@ class PackPlan:
         Raises:
             PlanError: what is missing, of a wrong type, out of range, or does not hold.
         """
-        if not isinstance(value, dict) or value.get("format") != _FORMAT:
-            raise PlanError(f'a plan is a JSON object with "format": "{_FORMAT}"; this is something else')
-        if type(version := value.get("version")) is not int or version != _VERSION:
-            raise PlanError(f"plan version {shown(version)} is not known here (only {_VERSION}); plan again")
-        if missing := [key for key in _NEEDED if key not in value]:
-            raise PlanError(f"a plan says its {missing[0]}; this one does not")
-        seconds = value["seconds"]
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 2**63:
-            raise PlanError(f"the seconds of a plan are a number from 0 up, not {shown(seconds)}")
+        require_plan(value, "a plan", _FORMAT, _VERSION, _NEEDED)
         try:
             return cls(
-                LengthHistogram(*(_integers(value, "histogram", name) for name in ("lengths", "counts"))),
+                LengthHistogram(*(integers(value, "histogram", name) for name in ("lengths", "counts"))),
                 value["max_length"],
                 value["max_sequences"],
                 value["algorithm"],
-                Patterns(*(_integers(value, "patterns", name) for name in ("lengths", "copies", "offsets", "counts"))),
+                Patterns(*(integers(value, "patterns", name) for name in ("lengths", "copies", "offsets", "counts"))),
                 None if value["prices"] is None else _prices(value),
-                float(seconds),
+                float(value["seconds"]),
                 align=value["align"],
             )
         except PlanError:
@@ -214,17 +206,7 @@ class PackPlan:
             PlanError: the file is too large, no JSON, or not a valid plan; names the file.
             OSError: the file cannot be read.
         """
-        path = Path(path)
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise PlanError(f"{path}: larger than {_MAX_FILE_BYTES >> 20} MiB; is this a plan?")
-        try:
-            value = json.loads(path.read_bytes())
-        except (ValueError, RecursionError) as fault:
-            raise PlanError(f"{path}: not a JSON file ({fault})") from None
-        try:
-            return cls.from_json(value)
-        except PlanError as fault:
-            raise PlanError(f"{path}: {fault}") from None
+        return read_plan(path, cls.from_json)
 
     def __repr__(self) -> str:
         return (
@@ -270,13 +252,4 @@ def packing_figures(
 
 def _prices(value: dict[str, Any]) -> DualPrices:
     grid = value["prices"].get("grid") if isinstance(value["prices"], dict) else None
-    return DualPrices(validate_capacity(grid, "the grid of prices"), _integers(value, "prices", "values"))
-
-
-def _integers(value: dict[str, Any], group: str, name: str) -> IntArray:
-    """The list value[group][name] as int64, or a PlanError."""
-    part = value.get(group)
-    items = part.get(name) if isinstance(part, dict) else None
-    if not isinstance(items, list) or not all(type(item) is int and -(2**62) < item < 2**62 for item in items):
-        raise PlanError(f"{group}.{name} of a plan is a list of whole numbers below 2^62")
-    return np.array(items, np.int64)
+    return DualPrices(validate_capacity(grid, "the grid of prices"), integers(value, "prices", "values"))

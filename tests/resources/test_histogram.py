@@ -232,7 +232,7 @@ def test_what_is_no_file_of_a_histogram_is_not_read(tmp_path, monkeypatch):
         ResourceHistogram.from_csv(tmp_path)
     with pytest.raises(FileNotFoundError):
         ResourceHistogram.from_csv(tmp_path / "none.csv")
-    monkeypatch.setattr("brimful.resources.histogram._MAX_CSV_BYTES", 2**20)
+    monkeypatch.setattr("brimful.untrusted._MAX_CSV_BYTES", 2**20)
     path = tmp_path / "sizes.csv"
     path.write_bytes(b"a,count\n" + b"\n" * 2**20)
     with pytest.raises(LengthError, match=r"larger than 1 MiB; is this a histogram\?$"):

@@ -32,7 +32,7 @@ def figures_table(figures: dict[str, Any], bound_kind: str | None = None) -> Tab
     }
     if align == 1:
         del lines["align"]
-    return _aligned(lines)
+    return lines_table(lines)
 
 
 def ledger_table(ledger: Ledger) -> Table:
@@ -49,10 +49,11 @@ def ledger_table(ledger: Ledger) -> Table:
     }
     rows = [f"{ledger.rows_read:,} read, {ledger.sequences_packed:,} sequences packed"]
     rows += [f"{count:,} {what}" for what, count in happened.items() if count]
-    return _aligned({"tokens": tokens, "rows": "; ".join(rows)})
+    return lines_table({"tokens": tokens, "rows": "; ".join(rows)})
 
 
-def _aligned(lines: dict[str, str]) -> Table:
+def lines_table(lines: dict[str, str]) -> Table:
+    """Each line under its name."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True, min_width=14)
     table.add_column()

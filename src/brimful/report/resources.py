@@ -6,6 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
+from brimful.report.figures import lines_table
+
 
 def resources_table(figures: dict[str, Any], bound_kind: str) -> Table:
     """The figures under their names, one a line.
@@ -27,12 +29,7 @@ def resources_table(figures: dict[str, Any], bound_kind: str) -> Table:
         "by resource": ", ".join(f"{packs:,} packs for the {name}" for name, packs in figures["lower_bounds"].items()),
         "gap": f"{figures['gap']:.2%} above that bound at most",
     }
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True, min_width=14)
-    table.add_column()
-    for name, line in lines.items():
-        table.add_row(f"  {name}", line)
-    return table
+    return lines_table(lines)
 
 
 def _each(numbers: dict[str, int]) -> str:

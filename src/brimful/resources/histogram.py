@@ -14,8 +14,7 @@ import numpy as np
 from brimful.errors import CapacityError, LengthError, shown
 from brimful.lengths import MAX_TOKENS, IntArray, LengthHistogram, Lengths, read_only, require_positive, whole_numbers
 from brimful.resources.sizes import distinct_rows, size_rows, validate_names, validate_rows
-
-_MAX_CSV_BYTES = 2**28
+from brimful.untrusted import read_csv
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,16 +115,7 @@ class ResourceHistogram:
                 names the line.
             OSError: the file cannot be read.
         """
-        path = Path(path)
-        if path.exists() and not path.is_file():
-            raise LengthError(f"{path}: not a regular file; name a CSV file whose header names the resources and count")
-        if path.stat().st_size > _MAX_CSV_BYTES:
-            raise LengthError(f"{path}: larger than {_MAX_CSV_BYTES >> 20} MiB; is this a histogram?")
-        try:
-            with path.open(newline="", encoding="utf-8-sig") as file:
-                return cls._from_rows(path, csv.reader(file))
-        except (csv.Error, UnicodeDecodeError) as fault:
-            raise LengthError(f"{path}: not a CSV text file ({fault})") from None
+        return read_csv(path, "a header that names the resources and count", cls._from_rows)
 
     @classmethod
     def _from_rows(cls, path: Path, rows: Any) -> Self:

@@ -18,8 +18,9 @@ from brimful.lower_bounds import LowerBound
 from brimful.patterns import Patterns
 from brimful.resources.bounds import combined_bound, resource_bounds
 from brimful.resources.histogram import ResourceHistogram
-from brimful.resources.plan_json import FORMAT, VERSION, fields_from_json, read_json
+from brimful.resources.plan_json import FORMAT, VERSION, fields_from_json
 from brimful.resources.sizes import validate_capacities
+from brimful.untrusted import read_plan
 
 
 @dataclass(frozen=True)
@@ -233,11 +234,7 @@ class ResourcePlan:
             PlanError: the file is too large, no JSON, or not a valid plan; names the file.
             OSError: the file cannot be read.
         """
-        value = read_json(Path(path))
-        try:
-            return cls.from_json(value)
-        except PlanError as fault:
-            raise PlanError(f"{path}: {fault}") from None
+        return read_plan(path, cls.from_json)
 
     def __repr__(self) -> str:
         used = ", ".join(f"{share:.2%} of {name}" for name, share in self.efficiency.items())
