@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import pytest
+
 from experiments.table1 import DOCS, LIMITS, WHOLE, main
 from experiments.table1_picture import drawn, headline
 

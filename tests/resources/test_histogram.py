@@ -228,7 +228,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path, content):
 
 
 def test_what_is_no_file_of_a_histogram_is_not_read(tmp_path, monkeypatch):
-    with pytest.raises(LengthError, match="not a regular file; name a CSV file whose header names the resources"):
+    with pytest.raises(LengthError, match="not a regular file; name a CSV file with a header that names the resources"):
         ResourceHistogram.from_csv(tmp_path)
     with pytest.raises(FileNotFoundError):
         ResourceHistogram.from_csv(tmp_path / "none.csv")

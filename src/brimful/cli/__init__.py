@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 import brimful
-from brimful.cli import analyze, check, demo, options, pack, plan
+from brimful.cli import analyze, check, demo, options, pack, plan, simulate, tune, verify
 from brimful.errors import BrimfulError
 
 __all__ = ["app", "main"]
@@ -35,6 +35,11 @@ for name, command, in_short in (
     ("check", check.command, "Check a packed folder, and that it holds what its input held."),
 ):
     app.command(name, short_help=in_short, epilog=options.INPUT_HELP)(command)
+app.command("verify", short_help="Is packed the same as separate on your model?", epilog=verify.MODEL_HELP)(
+    verify.command
+)
+app.command("tune", short_help="Batch, steps and betas under packing.")(tune.command)
+app.command("simulate", short_help="Speed-up over padding, from one device to thousands.")(simulate.command)
 app.command("demo", short_help="The whole path, on a corpus that every Python has.")(demo.command)
 
 

@@ -151,8 +151,10 @@ def _require_way(attention: str | None) -> None:
 def _opened(model_or_config: Any) -> tuple[Any, Any]:
     """The model below what wraps it for training, or None; and its configuration for text."""
     inner = model_or_config
-    while not hasattr(inner, "config") and not hasattr(inner, "model_type"):
-        below = getattr(inner, "module", None) or getattr(inner, "_orig_mod", None)
+    while True:
+        below = getattr(inner, "_orig_mod", None)  # of torch.compile, which has what the model has, but its forward
+        if below is None and not hasattr(inner, "config") and not hasattr(inner, "model_type"):
+            below = getattr(inner, "module", None)
         if below is None:
             break
         inner = below
