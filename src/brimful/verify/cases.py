@@ -1,0 +1,185 @@
+"""What is run: rows whose lengths have caught mistakes before, or rows of the user's own sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from brimful.errors import DataError, SettingError, shown
+
+Columns: TypeAlias = Mapping[str, Any]
+"""One sequence: its tokens under "input_ids", and other columns of one value per token, or one for the sequence."""
+
+Label: TypeAlias = Callable[[list[int], np.random.Generator], Mapping[str, Any]]
+"""Columns of labels for the tokens of one sequence."""
+
+AWKWARD = (
+    (((1,),), 1),  # one token, and nothing else
+    (((1, 1, 1),), 3),  # a full row of single tokens
+    (((3, 1, 2),), 6),
+    (((3, 1, 2), (1, 4), (5, 3), (1, 1, 1), (1,), (5, 2)), 8),  # full, one token of padding, mostly padding
+)
+"""Lengths of the sequences in each row of a batch, and the token slots of a row."""
+
+_LONGEST_WINDOW = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Rows that go through the model in one batch.
+
+    Args:
+        rows: for each row its sequences in order.
+        max_length: token slots of a row.
+
+    Example:
+        >>> case = Case((({"input_ids": [7, 8, 9]}, {"input_ids": [5]}), ({"input_ids": [6]},)), max_length=6)
+        >>> str(case)
+        '[3 1] [1] in rows of 6'
+        >>> case.packed()[0]
+        {'seq_lengths': [3, 1], 'input_ids': [7, 8, 9, 5]}
+    """
+
+    rows: tuple[tuple[Columns, ...], ...]
+    max_length: int
+
+    def __str__(self) -> str:
+        lengths = (" ".join(str(len(sequence["input_ids"])) for sequence in row) for row in self.rows)
+        return " ".join(f"[{row}]" for row in lengths) + f" in rows of {self.max_length}"
+
+    def sequences(self) -> Iterator[tuple[int, int, Columns]]:
+        """Every sequence, with its row and its place there."""
+        for row, sequences in enumerate(self.rows):
+            for place, sequence in enumerate(sequences):
+                yield row, place, sequence
+
+    def packed(self) -> list[dict[str, list[int]]]:
+        """The rows as a packed data set holds them, which is what a collator takes."""
+        packed = []
+        for sequences in self.rows:
+            columns: dict[str, list[int]] = {"seq_lengths": [len(sequence["input_ids"]) for sequence in sequences]}
+            for name, value in sequences[0].items():
+                values = [sequence[name] for sequence in sequences]
+                columns[name] = values if isinstance(value, int) else [each for some in values for each in some]
+            packed.append(columns)
+        return packed
+
+    def sequence_columns(self) -> tuple[str, ...]:
+        """The columns that have one value per sequence."""
+        return tuple(name for name, value in self.rows[0][0].items() if isinstance(value, int))
+
+    def alone(self, row: int, place: int) -> Case:
+        """The case of one sequence in a row of its own, without padding."""
+        sequence = self.rows[row][place]
+        return Case(((sequence,),), len(sequence["input_ids"]))
+
+    def only(self, row: int) -> Case:
+        """The case of one of these rows."""
+        return Case((self.rows[row],), self.max_length)
+
+    def changed(self, row: int, place: int, vocabulary: Sequence[int]) -> Case:
+        """The case with every token of one sequence replaced by another of the vocabulary."""
+        sequence = self.rows[row][place]
+        other = {**sequence, "input_ids": [other_token(token, vocabulary) for token in sequence["input_ids"]]}
+        if sequence.get("labels") == sequence["input_ids"]:  # as for a causal model, which predicts its tokens
+            other["labels"] = other["input_ids"]
+        sequences = tuple(other if at == place else given for at, given in enumerate(self.rows[row]))
+        rows = tuple(sequences if at == row else given for at, given in enumerate(self.rows))
+        return Case(rows, self.max_length)
+
+
+def other_token(token: int, vocabulary: Sequence[int]) -> int:
+    """A token of the vocabulary that is not this one; always the same."""
+    at = (token * 7 + 3) % len(vocabulary)
+    return vocabulary[at] if vocabulary[at] != token else vocabulary[(at + 1) % len(vocabulary)]
+
+
+def awkward_cases(vocabulary: Sequence[int], label: Label, window: int | None) -> list[Case]:
+    """The cases of `AWKWARD`, and with a sliding window one of sequences that are longer than it.
+
+    Args:
+        vocabulary: the tokens to draw from; all different within a case, if there are enough.
+        label: what the labels of a sequence are.
+        window: tokens; None for none. Windows above 256 are left to the user's own sequences.
+    """
+    rng = np.random.default_rng(0)
+    lengths = list(AWKWARD)
+    if window is not None and window <= _LONGEST_WINDOW:
+        lengths.append((((window + 3, 2, 2 * window + 1),), 3 * window + 7))
+    return [_draw(rows, max_length, vocabulary, label, rng) for rows, max_length in lengths]
+
+
+def exercises(window: int | None) -> bool:
+    """Whether the awkward cases have sequences longer than this sliding window."""
+    return window is None or window <= _LONGEST_WINDOW
+
+
+def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, padding: int = 1) -> Case:
+    """The user's own sequences in one row, with a little padding behind them.
+
+    Args:
+        sequences: lists of tokens, or mappings of columns with one value per token or one per sequence, among them
+            input_ids.
+        label: what the labels of a sequence are that brings none.
+        padding: token slots.
+
+    Raises:
+        DataError: there are none, one has no tokens, or a column of another length.
+
+    Example:
+        >>> str(given_case([[5, 6, 7], {"input_ids": [8], "labels": [-100]}][:1]))
+        '[3] in rows of 4'
+    """
+    if isinstance(sequences, str | Mapping) or not isinstance(sequences, Sequence) or not len(sequences):
+        raise DataError(f"sequences are a list of at least one list of tokens, not {shown(sequences)}")
+    columns = [_columns(sequence, number) for number, sequence in enumerate(sequences)]
+    for number, sequence in enumerate(columns):
+        if set(sequence) != set(columns[0]):
+            raise DataError(f"sequence {number} (the first is 0) has other columns than sequence 0; give all the same")
+    rng = np.random.default_rng(0)
+    columns = [{**label(sequence["input_ids"], rng), **sequence} for sequence in columns]
+    tokens = sum(len(sequence["input_ids"]) for sequence in columns)
+    return Case((tuple(columns),), tokens + padding)
+
+
+def _columns(sequence: Any, number: int) -> dict[str, Any]:
+    where = f"sequence {number} (the first is 0)"
+    columns = sequence if isinstance(sequence, Mapping) else {"input_ids": sequence}
+    if "input_ids" not in columns:
+        raise DataError(f"{where} has no input_ids")
+    read: dict[str, Any] = {}
+    for name, values in columns.items():
+        array = np.asarray(values)
+        if (
+            array.ndim > 1
+            or array.dtype.kind not in "iub"
+            or not array.size
+            or (name == "input_ids" and not array.ndim)
+        ):
+            raise DataError(f"{where}: {name} is a list of at least one whole number, not {shown(values)}")
+        read[name] = array.astype(np.int64).tolist()
+        if array.ndim and len(read[name]) != len(columns["input_ids"]):
+            raise DataError(f"{where}: {name} has {len(read[name])} values for {len(columns['input_ids'])} tokens")
+    return read
+
+
+def _draw(
+    rows: Sequence[Sequence[int]],
+    max_length: int,
+    vocabulary: Sequence[int],
+    label: Label,
+    rng: np.random.Generator,
+) -> Case:
+    total = sum(sum(row) for row in rows)
+    if len(vocabulary) < 2:
+        raise SettingError("the model knows fewer than 2 tokens, so none can be changed; give sequences")
+    drawn = iter(rng.choice(np.asarray(vocabulary), size=total, replace=total > len(vocabulary)).tolist())
+
+    def sequence(length: int) -> Columns:
+        tokens = [next(drawn) for _ in range(length)]
+        return {"input_ids": tokens, **label(tokens, rng)}
+
+    return Case(tuple(tuple(sequence(length) for length in row) for row in rows), max_length)

@@ -1,0 +1,99 @@
+"""What goes into a model that is tested: its vocabulary, its labels, and the batch that a rule makes of packed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from brimful.errors import SettingError
+from brimful.models.packed_encoder import PackedEncoder
+from brimful.models.rules import PackingRule
+from brimful.torch.collate import Attention, PackedCollator
+from brimful.verify.calls import Batch, Subject
+from brimful.verify.cases import Case, Label, given_case
+
+_MOST_TOKENS = 4096  # of a vocabulary, to draw from
+_SPECIAL = ("pad", "bos", "eos", "sep", "cls", "mask", "unk", "decoder_start")
+
+
+def by_rule(rule: PackingRule, model: nn.Module, dtype: torch.dtype) -> Callable[[Case], Batch]:
+    """A function that makes the batch of a case as this rule says, also where the rule is known to leak."""
+    padding = padding_token(model)
+    by_position_alone = rule.attention == "positions" and not rule.causal  # which PackedCollator does not make
+
+    def collate(case: Case) -> Batch:
+        collator = PackedCollator(
+            case.max_length,
+            padding,
+            attention="sdpa" if by_position_alone else cast(Attention, rule.attention),
+            causal=rule.causal,
+            sliding_window=rule.sliding_window,
+            mask_mapping=rule.mask_mapping,
+            position_offset=rule.position_offset,
+            dtype=dtype,
+            sequence_columns=case.sequence_columns(),
+        )
+        batch = collator(case.packed())
+        if by_position_alone:
+            del batch["attention_mask"]
+        return batch
+
+    return collate
+
+
+def vocabulary_of(model: nn.Module, sequences: Sequence[Any] | None) -> list[int]:
+    """Tokens that the model knows, without special ones; at most some thousands.
+
+    Raises:
+        SettingError: it cannot be told which, and no sequences show it.
+    """
+    config = _config(model)
+    size = getattr(config, "vocab_size", None)
+    if size is None:
+        embedding = next((each for each in model.modules() if isinstance(each, nn.Embedding)), None)
+        size = None if embedding is None else embedding.num_embeddings
+    if size is None:
+        if sequences is None:
+            raise SettingError(
+                f"{type(model).__name__} has no config.vocab_size and no embedding that tells which tokens it knows; "
+                "give sequences"
+            )
+        tokens = {token for row in given_case(sequences).rows for each in row for token in each["input_ids"]}
+        return sorted(tokens)
+    named = [getattr(config, f"{name}_token_id", None) for name in _SPECIAL]  # a number, several, or none
+    special = {padding_token(model), *(each for one in named for each in (one if isinstance(one, list) else [one]))}
+    step = max(1, size // _MOST_TOKENS)
+    return [token for token in range(0, size, step) if token not in special]
+
+
+def padding_token(model: nn.Module) -> int:
+    """What stands on padding: the configuration's pad_token_id, or 0."""
+    token = getattr(_config(model), "pad_token_id", None)
+    return token if isinstance(token, int) and token >= 0 else 0
+
+
+def labels_for(subject: Subject, rule: PackingRule, vocabulary: Sequence[int]) -> Label:
+    """What the labels of a sequence are: its tokens, classes that the model's logits tell, or none that are known."""
+    if rule.causal or subject.plain is None:
+        return lambda tokens, _: {"labels": tokens}
+    case = Case((({"input_ids": list(vocabulary[:2])},),), 2)
+    with torch.no_grad():
+        outputs = subject.run_alone(case, 0, 0).outputs
+    logits = outputs.get("logits")
+    if logits is not None and logits.ndim == 3 and tuple(logits.shape[:2]) == (1, 2):
+        return lambda tokens, rng: {"labels": rng.integers(0, logits.shape[2], len(tokens)).tolist()}
+    columns = subject.model.sequence_columns if isinstance(subject.model, PackedEncoder) else ()
+    if columns == ("labels",) and logits is not None and logits.ndim == 2 and logits.shape[1] > 1:
+        return lambda _, rng: {"labels": int(rng.integers(0, logits.shape[1]))}
+    if columns == ("start_positions", "end_positions"):
+        return lambda tokens, rng: {name: int(rng.integers(0, len(tokens))) for name in columns}
+    return lambda *_: {}
+
+
+def _config(model: nn.Module) -> Any:
+    config = getattr(model, "config", None)
+    get_text_config = getattr(config, "get_text_config", None)
+    return config if get_text_config is None else get_text_config()

@@ -1,0 +1,278 @@
+"""Any torch module can be verified: what it returns, how it is called, and each way in which it can be wrong."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional
+
+from brimful import DataError
+from brimful.models.packed_encoder import PackedEncoder
+from brimful.torch import PackedCollator
+from brimful.verify import verify
+from tests.models.tiny import tiny
+from tests.verify.reports import detail, diagnosis
+
+VOCABULARY, WIDTH = 60, 8
+NAMES = ("input_ids", "position_ids", "attention_mask", "segment_ids", "labels")
+
+
+class Attention(nn.Module):
+    """One layer that uses the mask and positions it is given, and returns its logits in one of several ways."""
+
+    def __init__(self, returns="tensor"):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(64, WIDTH)
+        self.mix = nn.Linear(WIDTH, 3 * WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+        self.returns = returns
+        self.dropout = nn.Dropout(0.5)
+
+    def attend(self, input_ids, position_ids, attention_mask):
+        hidden = self.dropout(self.tokens(input_ids) + self.positions(position_ids))
+        query, key, value = self.mix(hidden)[:, None].chunk(3, -1)
+        return hidden + functional.scaled_dot_product_attention(query, key, value, attn_mask=attention_mask)[:, 0]
+
+    def forward(self, input_ids, position_ids, attention_mask):
+        logits = self.head(self.attend(input_ids, position_ids, attention_mask))
+        return {
+            "tensor": logits,
+            "tuple": (logits, None),
+            "mapping": {"logits": logits, "count": input_ids.shape},
+            "flat": logits.flatten(0, 1),
+        }[self.returns]
+
+
+class WithLoss(Attention):
+    """The same with a loss over labels that are not shifted; by token, by row, or by sequence."""
+
+    def __init__(self, mean="tokens"):
+        super().__init__()
+        self.mean = mean
+
+    def forward(self, input_ids, position_ids, attention_mask, segment_ids, labels):  # type: ignore[override]
+        logits = self.head(self.attend(input_ids, position_ids, attention_mask))
+        losses = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
+        counted = (labels != -100).to(losses.dtype)
+        if self.mean == "tokens":
+            loss = losses.sum() / counted.sum()
+        elif self.mean == "rows":
+            loss = (losses.sum(1) / counted.sum(1)).mean()
+        elif self.mean == "sequences":
+            each = [
+                losses[row][segment_ids[row] == segment].mean()
+                for row in range(len(labels))
+                for segment in range(1, int(segment_ids[row].max()) + 1)
+            ]
+            loss = torch.stack(each).mean()
+        else:
+            loss = losses.sum()
+        return loss, logits
+
+
+@pytest.mark.parametrize("returns", ["tensor", "tuple", "mapping", "flat"])
+def test_outputs_of_every_shape(returns):
+    report = verify(Attention(returns), attention="sdpa")
+    assert report.passed, str(report)
+    assert "in float64 (1e-12 allowed)" in detail(report, "outputs")
+    assert report.notes == ("loss: not compared, for the model computed none",)
+    leaking = verify(Attention(returns), collate=naive, dtypes=["float32"])
+    assert leaking.leaks
+    assert leaking.differences
+
+
+def naive(rows):
+    batch = PackedCollator(8, 0)(rows)
+    return {**batch, "attention_mask": torch.ones_like(batch["attention_mask"])}
+
+
+def test_a_module_that_takes_the_batch_as_its_one_argument():
+    class TakesBatch(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Attention()
+
+        def forward(self, batch):
+            return self.inner(batch["input_ids"], batch["position_ids"], batch["attention_mask"])
+
+    assert verify(TakesBatch(), attention="sdpa").passed
+
+
+def test_flex_attention_on_a_cpu_is_compared_but_for_gradients():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    class Flex(Attention):
+        def forward(self, input_ids, position_ids, attention_mask):
+            hidden = self.tokens(input_ids) + self.positions(position_ids)
+            query, key, value = self.mix(hidden)[:, None].chunk(3, -1)
+            return self.head(hidden + flex_attention(query, key, value, block_mask=attention_mask)[:, 0])
+
+    with pytest.warns(UserWarning, match="flex_attention called without torch.compile"):
+        report = verify(Flex(), [[1, 2, 3], [4], [5, 6]], attention="flex", causal=True)
+    assert report.passed, str(report)
+    assert "gradients: not compared, for PyTorch has no backward of FlexAttention on a CPU" in report.notes
+
+
+@pytest.mark.parametrize("mean", ["tokens", "sequences"])
+def test_a_loss_over_tokens_or_over_sequences(mean):
+    report = verify(WithLoss(mean), attention="sdpa")
+    assert report.passed, str(report)
+    assert "in float64 (1e-12 allowed)" in detail(report, "loss")
+
+
+@pytest.mark.parametrize(
+    ("mean", "cause"),
+    [("rows", "it is averaged per row, that is per pack"), ("nothing", "the loss is neither the mean over the tokens")],
+)
+def test_a_loss_averaged_per_pack_or_not_at_all(mean, cause):
+    report = verify(WithLoss(mean), attention="sdpa", dtypes=["float64"])
+    assert {each.what for each in report.differences} == {"loss", "gradient"}
+    assert cause in diagnosis(report).cause
+    assert not report.leaks
+
+
+def test_a_module_that_returns_its_loss_only():
+    class OnlyLoss(WithLoss):
+        def forward(self, **batch):  # type: ignore[override]
+            return super().forward(**{name: batch[name] for name in NAMES})[0]
+
+    report = verify(OnlyLoss(), attention="sdpa")
+    assert report.passed
+    assert [check.name for check in report.checks] == ["loss", "gradients"]
+    assert report.notes == ("isolation: not tested, for the model gives a loss and no outputs",)
+    assert {each.what for each in verify(OnlyLoss("rows"), attention="sdpa").differences} == {"loss", "gradient"}
+
+
+def test_a_module_that_returns_nothing_to_compare():
+    class Nothing(Attention):
+        def forward(self, input_ids):  # type: ignore[override]
+            return input_ids
+
+    with pytest.raises(DataError, match=r"^Nothing returns neither outputs nor a loss in floating point$"):
+        verify(Nothing(), attention="sdpa")
+
+
+def test_a_gradient_that_is_cut_off():
+    class Cut(WithLoss):
+        def attend(self, input_ids, position_ids, attention_mask):
+            hidden = super().attend(input_ids, position_ids, attention_mask)
+            return hidden.detach() if len(torch.unique(position_ids)) < position_ids.numel() else hidden
+
+    report = verify(Cut(), attention="sdpa", dtypes=["float32"])
+    assert {each.what for each in report.differences} == {"gradient"}
+    assert "outputs agree but gradients do not" in diagnosis(report).cause
+
+
+def test_rows_that_reach_one_another():
+    """Statistics over the batch: no mask is at fault, and a row of one sequence is reached as well."""
+
+    class OverTheBatch(Attention):
+        def forward(self, input_ids, position_ids, attention_mask):
+            hidden = self.attend(input_ids, position_ids, attention_mask)
+            return self.head(hidden - hidden.mean((0, 1)))
+
+    report = verify(OverTheBatch(), attention="sdpa", dtypes=["float32"])
+    assert ("sequence 1 of row 1", "sequence 1 of row 5") in {(leak.changed, leak.reached) for leak in report.leaks}
+    assert "the model does not use the mask, or mixes tokens elsewhere" in diagnosis(report).cause
+
+
+def test_the_part_is_the_module_in_which_it_starts():
+    class Block(nn.Module):
+        def __init__(self, leaks):
+            super().__init__()
+            self.inner, self.leaks = nn.Linear(WIDTH, WIDTH), leaks
+
+        def forward(self, hidden):
+            return self.inner(hidden.cumsum(1) if self.leaks else hidden)
+
+    class Blocks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = nn.Embedding(VOCABULARY, WIDTH)
+            self.blocks = nn.Sequential(Block(False), Block(False), Block(True), Block(False))
+
+        def forward(self, input_ids):
+            return self.blocks(self.tokens(input_ids))
+
+    report = verify(Blocks(), attention="sdpa", dtypes=["float32"])
+    assert diagnosis(report).part == "blocks.2"  # not blocks.2.inner, whose input is another already
+    assert report.diagnosis is not None
+    assert report.diagnosis.part_class == "Block"
+
+
+def test_a_function_that_guesses_boundaries_from_tokens():
+    """It takes token 7 for an end: right until a sequence has such a token inside."""
+
+    def collate(rows):
+        batch = PackedCollator(12, 0)(rows)
+        after = functional.pad((batch["input_ids"] == 7)[:, :-1], (1, 0)).cumsum(1)
+        same = after[:, :, None] == after[:, None, :]
+        real = batch["segment_ids"] > 0
+        eye = torch.eye(same.shape[1], dtype=torch.bool)
+        return {**batch, "attention_mask": ((same & real[:, None, :]) | eye)[:, None]}
+
+    good, bad = [[5, 6, 7], [8, 9, 7], [4, 7]], [[5, 7, 6, 7], [8, 9, 7], [4, 7]]
+    module = tiny("bert")
+    right = verify(module, good, collate=collate, dtypes=["float32"])
+    wrong = verify(module, bad, collate=collate, dtypes=["float32"])
+    assert not right.differences
+    assert wrong.differences
+    assert right.leaks  # with one other token an end is missed, and that counts
+
+
+@pytest.mark.parametrize("align", [1, 2, 4])
+def test_sequences_are_found_wherever_the_collator_puts_them(align):
+    collate = PackedCollator(24, 0, align=align, causal=True)
+    report = verify(tiny("llama"), collate=lambda rows: collate.model_inputs(collate(rows)), dtypes=["float32"])
+    assert report.passed, str(report)
+
+
+def test_packed_heads_are_proved_as_well():
+    for head in ("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification", "ForMaskedLM"):
+        report = verify(PackedEncoder(tiny("bert", head=head)), dtypes=["float64"])
+        assert report.passed, str(report)
+        assert "in float64 (1e-12 allowed)" in detail(report, "loss")
+    report = verify(PackedEncoder(tiny("bert", head="ForPreTraining")), dtypes=["float64"])
+    assert report.passed, str(report)
+
+
+def test_packed_heads_that_pool_the_wrong_token(monkeypatch):
+    from brimful.models import packed_encoder
+
+    def first_of_row(values, seq_lengths):
+        return values[:, :1].expand(-1, seq_lengths.shape[1], *values.shape[2:])
+
+    monkeypatch.setattr(packed_encoder, "first_tokens", first_of_row)
+    report = verify(PackedEncoder(tiny("bert", head="ForSequenceClassification")), dtypes=["float64"])
+    assert {each.what for each in report.differences} == {"output", "loss", "gradient"}
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.sampled_from(["bert", "gpt2", "mistral", "gemma3_text"]))
+@settings(max_examples=12)
+def test_any_lengths(lengths, name):
+    """By the rule all is equal; joined without any care nothing is, as soon as there are two."""
+    model = tiny(name)
+    tokens = torch.randperm(90, generator=torch.Generator().manual_seed(sum(lengths))) + 5
+    sequences = [part.tolist() for part in tokens[: sum(lengths)].split(lengths)]
+    report = verify(model, sequences, dtypes=["float64"])
+    assert report.passed, str(report)
+
+    def joined(rows):
+        tokens = torch.tensor([row["input_ids"] for row in rows])
+        return {"input_ids": tokens, "labels": tokens}
+
+    if len(lengths) > 1:
+        assert verify(model, sequences, collate=joined, dtypes=["float64"]).leaks
+
+
+def test_a_batch_that_loses_a_sequence():
+    def collate(rows):
+        return PackedCollator(8, 0)([{"input_ids": row["input_ids"][:2], "seq_lengths": [2]} for row in rows])
+
+    with pytest.raises(
+        DataError, match=r"in the batch that collate makes of \[3 1\] in rows of 5, sequence 0 of row 0 is"
+    ):
+        verify(Attention(), [[1, 2, 3], [4]], collate=collate)
