@@ -13,6 +13,7 @@ import ast
 import random
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import torch
@@ -36,7 +37,9 @@ def paragraphs() -> list[list[str]]:
 
 def pairs(rng: random.Random) -> pa.Table:
     """Sentence pairs: half of the second ones follow the first, the others come from elsewhere; some bytes masked."""
-    documents, columns = paragraphs(), {"input_ids": [], "token_type_ids": [], "labels": [], "next_sentence_label": []}
+    documents = paragraphs()
+    names = ("input_ids", "token_type_ids", "labels", "next_sentence_label")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for _ in range(PAIRS):
         document = rng.choice(documents)
         at = rng.randrange(len(document) - 1)

@@ -71,7 +71,7 @@ def main() -> None:
 
         for optimizer, loss in zip(optimizers, (packed_loss, padded_loss), strict=True):
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         torch.testing.assert_close(packed_loss, padded_loss, atol=1e-8, rtol=0)
         if number % 20 == 0 or number == STEPS - 1:

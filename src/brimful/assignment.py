@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -82,6 +83,10 @@ class PackAssignment:
 
     def __len__(self) -> int:
         return self.packs
+
+    def __iter__(self) -> Iterator[IntArray]:
+        """The ids of the sequences of each pack."""
+        return (self[pack] for pack in range(self.packs))
 
     def token_offsets(self, lengths: Lengths, align: int = 1) -> tuple[IntArray, IntArray]:
         """Where each sequence starts when the packs lie one after the other: in real tokens, and in token slots.

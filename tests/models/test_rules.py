@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -178,6 +180,14 @@ def test_a_general_rule_promises_nothing_and_takes_what_it_is_given():
     assert general_rule(Own(), "sdpa", causal=True).causal is True
     with pytest.raises(SettingError, match="there is no attention 'none'"):
         general_rule(Own(), "none")
+
+
+def test_rules_need_neither_torch_nor_transformers():
+    """They are imported where a model of theirs comes along."""
+    code = "import sys, brimful.models; sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+    code = "import sys, brimful.verify; sys.exit('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
 
 
 def test_rules_are_values():

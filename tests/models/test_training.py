@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,7 +70,12 @@ def check(model, packed_loss, padded_loss):
 
 def small(kind):
     torch.manual_seed(0)
-    sizes = {"vocab_size": VOCABULARY + 3, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes: dict[str, Any] = {
+        "vocab_size": VOCABULARY + 3,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
     sizes |= {"intermediate_size": 32, "max_position_embeddings": SLOTS, "_attn_implementation": "sdpa"}
     if kind == "bert":
         config = transformers.BertConfig(**sizes, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)

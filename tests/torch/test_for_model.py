@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -19,7 +21,7 @@ TINY = {
     "max_position_embeddings": 32,
 }
 LAYERS = {"num_key_value_heads": 1, "head_dim": 8}
-MODELS = {
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert": ("BertConfig", "BertModel", {}),
     "roberta": ("RobertaConfig", "RobertaModel", {"pad_token_id": 1}),
     "llama": ("LlamaConfig", "LlamaModel", {"num_key_value_heads": 1}),

@@ -111,9 +111,11 @@ def copied(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     """
     try:
         twin: Any = copy.deepcopy(model)
-    except Exception as fault:  # modules may hold whatever cannot be copied
-        raise SettingError(f"{type(model).__name__} cannot be copied, and verify runs on a copy: {fault}") from fault
-    twin.to(dtype=dtype).eval()
+        twin.to(dtype=dtype).eval()
+    except Exception as fault:  # modules may hold what cannot be copied, or weights of whole numbers
+        raise SettingError(
+            f"{type(model).__name__} cannot be copied to {dtype}, and verify runs on a copy: {fault}"
+        ) from fault
     if dtype is torch.float64 and hasattr(twin, "set_experts_implementation"):
         twin.set_experts_implementation("eager")  # the fast ways of a mixture of experts have no float64
     for parameter in twin.parameters():

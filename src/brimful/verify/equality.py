@@ -15,7 +15,6 @@ from brimful.verify.cases import Case
 from brimful.verify.places import Places
 from brimful.verify.report import Difference
 
-_MOST_SUMMED = 256
 _CLASSES_SUMMED_WELL = 2**14  # in float32, to 1e-5; measured up to 2^20 classes
 _SEEN_BY_FEW = ("pooler_output",)  # of the first token of a row: no loss is made of it but through a head
 
@@ -214,7 +213,7 @@ def _gradient_difference(
     for name, output in compared.items():
         for number, outcome in enumerate(alone):
             one, other = places.of(output, number), places.of_alone(outcome.outputs.get(name), output)
-            factors = (_random_factors(one.shape, generator) / tokens).to(one)
+            factors = torch.randn(one.shape, generator=generator, dtype=torch.float64).to(one) / tokens
             together.append((one * factors).sum())
             apart.append((other * factors).sum() if other.shape == one.shape else other.sum() * 0)
     gradients = [_gradients(torch.stack(terms).sum(), [each for _, each in parameters]) for terms in (together, apart)]
@@ -225,18 +224,6 @@ def _gradient_difference(
     }
     worst = max(amounts, key=lambda name: amounts[name])
     return worst, amounts[worst]
-
-
-def _random_factors(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """What outputs are multiplied by before they are summed.
-
-    Of a long last dimension all but some are 0: the sum over a whole vocabulary would round by more than faults weigh.
-    """
-    factors = torch.randn(shape, generator=generator, dtype=torch.float64)
-    if shape[-1] > _MOST_SUMMED:
-        kept = torch.randperm(shape[-1], generator=generator)[:_MOST_SUMMED]
-        factors = torch.zeros_like(factors).index_copy(-1, kept, factors[..., :_MOST_SUMMED])
-    return factors
 
 
 def _gradients(objective: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:

@@ -83,8 +83,6 @@ def find_places(case: Case, tokens: Tensor, segments: int | None) -> Places:
     at = 0
     for row, place, sequence in case.sequences():
         length = len(sequence["input_ids"])
-        if not place and len(case.rows) == rows:
-            at = row * slots
         while flat[at : at + length] != sequence["input_ids"] or at % slots + length > slots:
             at += 1
             if at + length > len(flat):
