@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from brimful.cli.model_inputs import open_model  # noqa: E402
 from tests.models.tiny import tiny, tiny_config, transformers  # noqa: E402
 
 OWN = """
@@ -118,6 +119,14 @@ def test_a_configuration_gets_random_weights_and_says_so(run, tmp_path):
     assert said.status == 0
     assert said.err == f"{tmp_path / 'config.json'}: random weights\n"
     assert "LlamaForCausalLM with attention 'sdpa': packed equals separate" in said.out
+
+
+def test_random_weights_have_no_zeros_that_would_hide_a_leak(tmp_path):
+    tiny_config("bert").save_pretrained(tmp_path)
+    state = torch.random.get_rng_state()
+    model = open_model(str(tmp_path / "config.json")).model
+    assert all(parameter.abs().max() > 0 for parameter in model.parameters())
+    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_a_large_configuration_is_made_smaller_and_says_how(run, tmp_path):
