@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,9 +69,25 @@ def test_sizes_are_whole_numbers_from_1():
         SequenceGroups.from_sizes([2, 0])
 
 
-def test_ids_are_a_flat_list():
-    with pytest.raises(LengthError, match="group ids are a flat list"):
-        SequenceGroups.from_ids([[1], [2]])
+@pytest.mark.parametrize("ids", [[[1], [2]], [1.0, 2.0], [True], ["a", None], np.array([0.5]), pa.array([1, None])])
+def test_ids_are_whole_numbers_or_texts(ids):
+    with pytest.raises(LengthError, match="group ids are whole numbers or texts, but that of sequence"):
+        SequenceGroups.from_ids(ids)
+
+
+@pytest.mark.parametrize(
+    "ids", [[2**63, 2**63 + 1], [1, "1"], ["a", "a\0"], [b"a", b"a\0"], pa.array([2**53, 2**53 + 1])]
+)
+def test_ids_that_are_nearly_equal_are_two(ids):
+    assert len(SequenceGroups.from_ids(ids)) == 2
+
+
+def test_sums_that_leave_int64_are_refused():
+    with pytest.raises(LengthError, match=r"all lengths together are fewer than 2\^62 tokens, not about"):
+        SequenceGroups.from_sizes([2]).lengths([2**62, 2**62])
+    packs = brimful.PackAssignment(np.array([0, 1]), np.array([0, 1, 2]))
+    with pytest.raises(LengthError, match="all lengths together are fewer"):
+        packs.token_offsets([2**61, 2**61])
 
 
 def test_other_numbers_of_sequences_or_groups_are_refused():

@@ -441,3 +441,14 @@ def test_a_plan_with_one_number_changed_is_refused_or_keeps_every_promise(tmp_pa
     assert held == dict(zip(value["histogram"]["lengths"], value["histogram"]["counts"], strict=True))
     assert plan.lower_bound <= plan.packs == packs.total()
     assert packs == multiset(packs.elements())
+
+
+@pytest.mark.parametrize("change", [lambda prices: prices["values"].pop(), lambda prices: prices.update(grid=2)])
+def test_prices_that_are_for_another_histogram_are_refused(change, tmp_path):
+    plan = brimful.plan([6, 6, 6, 4, 3, 3, 5], max_length=11, algorithm="optimal")
+    value = plan.to_json()
+    value["prices"] = value["prices"] or {"grid": 1, "values": [0, 0, 0, 2**40]}
+    assert PackPlan.from_json(value).bound.packs <= plan.packs
+    change(value["prices"])
+    with pytest.raises(PlanError, match="prices are one for each of"):
+        PackPlan.from_json(value)

@@ -20,6 +20,7 @@ from brimful.lengths import (
     Lengths,
     aligned,
     read_only,
+    require_countable,
     validate_capacity,
     validate_lengths,
     whole_numbers,
@@ -114,6 +115,7 @@ class PackAssignment:
             raise LengthError(
                 f"there are {len(self.sequence_ids):,} sequences, but {len(array):,} lengths; give one each"
             )
+        require_countable(array, align)
         ordered = array[self.sequence_ids].astype(np.int64)
         real, padded = (np.concatenate([[0], np.cumsum(each)]) for each in (ordered, aligned(ordered, align)))
         return real, padded

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from brimful.assignment import PackAssignment
 from brimful.errors import LengthError, shown
-from brimful.lengths import IntArray, Lengths, aligned, read_only, validate_capacity, validate_lengths, whole_numbers
+from brimful.lengths import (
+    IntArray,
+    Lengths,
+    aligned,
+    read_only,
+    require_countable,
+    validate_capacity,
+    validate_lengths,
+    whole_numbers,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,33 +71,35 @@ class SequenceGroups:
         return cls(np.concatenate([[0], np.cumsum(array, dtype=np.int64)]))
 
     @classmethod
-    def from_ids(cls, ids: npt.ArrayLike) -> Self:
+    def from_ids(cls, ids: Any) -> Self:
         """Groups of consecutive sequences with equal ids.
 
         Args:
-            ids: (sequences,) of any type that NumPy can compare.
+            ids: (sequences,) whole numbers or texts: a list, a NumPy array or an Arrow array.
 
         Raises:
-            LengthError: the ids are no flat list, or one comes again after others: its sequences stand apart.
+            LengthError: an id is something else, or comes again after others: its sequences stand apart.
 
         Example:
             >>> SequenceGroups.from_ids(["a", "a", "b"]).offsets
             array([0, 2, 3])
         """
-        array = np.asarray(ids)
-        if array.ndim != 1:
-            raise LengthError(
-                f"group ids are a flat list, one for each sequence, not an array of {array.ndim} dimensions"
-            )
-        starts = np.flatnonzero(np.concatenate([np.ones(min(len(array), 1), bool), array[1:] != array[:-1]]))
-        distinct, firsts = np.unique(array[starts], return_index=True)
-        if len(distinct) < len(starts):
-            again = int(starts[np.setdiff1d(np.arange(len(starts)), firsts)[0]])
-            raise LengthError(
-                f"the sequences of group {shown(array[again].item())} stand apart: it comes again at sequence {again}; "
-                "bring the sequences of a group together"
-            )
-        return cls(np.append(starts, len(array)))
+        items: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+        starts: list[int] = []
+        seen: set[int | str | bytes] = set()
+        for at, item in enumerate(items):  # as Python values: NumPy would make 1 of "1", and round large numbers
+            if isinstance(item, bool) or not isinstance(item, int | str | bytes):
+                raise LengthError(f"group ids are whole numbers or texts, but that of sequence {at} is {shown(item)}")
+            if starts and item == items[at - 1]:
+                continue
+            if item in seen:
+                raise LengthError(
+                    f"the sequences of group {shown(item)} stand apart: it comes again at sequence {at}; "
+                    "bring the sequences of a group together"
+                )
+            seen.add(item)
+            starts.append(at)
+        return cls(np.array([*starts, len(items)], np.int64))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -112,6 +122,7 @@ class SequenceGroups:
         array, align = validate_lengths(lengths), validate_capacity(align, "align")
         if len(array) != self.n_sequences:
             raise LengthError(f"the groups have {self.n_sequences:,} sequences, but there are {len(array):,} lengths")
+        require_countable(array, align)
         before = np.concatenate([[0], np.cumsum(aligned(array, align), dtype=np.int64)])
         lengths_of_groups: IntArray = np.diff(before[self.offsets])
         return lengths_of_groups

@@ -314,6 +314,13 @@ def aligned(lengths: npt.NDArray[Any], align: int) -> npt.NDArray[Any]:
     return lengths if align == 1 else -(-lengths.astype(np.int64) // align) * align
 
 
+def require_countable(lengths: npt.NDArray[Any], align: int = 1) -> None:
+    """Nothing, if all of these lengths together, aligned, are fewer than 2^62 tokens; otherwise a LengthError."""
+    tokens = lengths.astype(np.float64).sum() + float(align) * len(lengths)
+    if tokens >= MAX_TOKENS:
+        raise LengthError(f"all lengths together are fewer than 2^62 tokens, not about {tokens:.3g}")
+
+
 def require_fit(histogram: LengthHistogram, max_length: int) -> None:
     """Nothing, if every sequence fits into a pack; otherwise a CapacityError that counts those that do not."""
     max_length = validate_capacity(max_length, "max_length")

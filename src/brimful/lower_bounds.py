@@ -21,7 +21,8 @@ from brimful.lengths import (
 PRICE_UNIT = 2**40
 """A whole pack, in the units of dual prices."""
 
-_MOST_WORK = 2**28
+_MOST_WORK = 2**31
+_MOST_SLOTS = 2**21
 _MOST_K = 50
 
 
@@ -96,6 +97,17 @@ class DualPrices:
         return type(self), (self.grid, self.prices)
 
 
+def require_prices(histogram: LengthHistogram, max_length: int, max_sequences: int | None, prices: DualPrices) -> None:
+    """Nothing, if these prices can prove a bound here in a sensible time; otherwise a PlanError."""
+    classes = np.unique(histogram.lengths // prices.grid)
+    if len(classes) != len(prices.prices):
+        raise PlanError(f"prices are one for each of {len(classes)} classes of lengths, not {len(prices.prices)}")
+    slots = max_length // prices.grid
+    depth = min(max_sequences or 1, slots)
+    if slots > _MOST_SLOTS or slots * len(classes) * depth > _MOST_WORK:
+        raise PlanError(f"a proof over {slots:,} slots and {len(classes):,} prices takes too long; use a coarser grid")
+
+
 def dual_price_bound(
     histogram: LengthHistogram, max_length: int, max_sequences: int | None, prices: DualPrices
 ) -> LowerBound:
@@ -118,12 +130,9 @@ def dual_price_bound(
     Cost: one knapsack: max_length / grid × classes steps (times max_sequences where that limits).
     Source: duality of Gilmore and Gomory's programme; Farley (1990).
     """
+    require_prices(histogram, max_length, max_sequences, prices)
     classes, places = np.unique(histogram.lengths // prices.grid, return_inverse=True)
-    if len(classes) != len(prices.prices):
-        raise PlanError(f"prices are one for each of {len(classes)} classes of lengths, not {len(prices.prices)}")
     slots = max_length // prices.grid
-    if slots * len(classes) > _MOST_WORK:
-        raise PlanError(f"a proof over {slots:,} slots and {len(classes):,} prices takes too long; use a coarser grid")
     worth = sum(
         price * count for price, count in zip(prices.prices[places].tolist(), histogram.counts.tolist(), strict=True)
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from brimful.errors import BrimfulError, PlanError, shown
 from brimful.lengths import LengthHistogram, aligned, validate_align, validate_capacity
-from brimful.lower_bounds import DualPrices, LowerBound, dual_price_bound, lower_bound
+from brimful.lower_bounds import DualPrices, LowerBound, dual_price_bound, lower_bound, require_prices
 from brimful.patterns import Patterns
 from brimful.untrusted import integers, read_plan, require_plan
 
@@ -92,6 +92,9 @@ class PackPlan:
             raise PlanError(
                 f"patterns and histogram of the plan hold different sequences: {covered.difference(needed)}"
             )
+        if self.prices is not None:
+            units, capacity = self.histogram.in_units(self.align), self.max_length // self.align
+            require_prices(units, capacity, self.max_sequences, self.prices)
 
     @property
     def _slots(self) -> LengthHistogram:

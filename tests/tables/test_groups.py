@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brimful import CapacityError, DataError, SettingError, pack_dataset, packing_report
+from brimful.tables.batches import Source
 from brimful.tables.check import check_packed
 from brimful.tables.output import pack_to_folder
 from brimful.tables.same_sequences import same_sequences
 from brimful.tables.settings import PackSettings
 from brimful.tables.sources import table_source
+from brimful.tables.windows import packed_windows
 
 
 def table_of(groups, chunk=None):
@@ -129,6 +131,74 @@ def test_a_group_too_long_is_named_or_dropped_whole():
     assert sorted(pair for pair, _ in groups_in(packed)) == ["pair 0", "pair 2"]
     ledger = packing_report(packed)["ledger"]
     assert (ledger["rows_dropped"], ledger["tokens_dropped"], ledger["sequences_packed"]) == (2, 11, 3)
+
+
+@given(
+    groups=groups_of_lengths,
+    chunk=st.sampled_from([None, 1, 2]),
+    window_tokens=st.sampled_from([None, 5]),
+    most=st.integers(1, 9),
+)
+@settings(deadline=None)
+def test_groups_too_long_are_dropped_wherever_they_stand(groups, chunk, window_tokens, most):
+    table = table_of(groups, chunk)
+    packed = pack_dataset(table, most, group_column="pair", overflow="drop", window_tokens=window_tokens)
+    kept = [number for number, lengths in enumerate(groups) if sum(lengths) <= most]
+    assert sorted(pair for pair, _ in groups_in(packed)) == sorted(f"pair {number}" for number in kept)
+    ledger = packing_report(packed)["ledger"]
+    assert ledger["rows_dropped"] == sum(len(lengths) for lengths in groups if sum(lengths) > most)
+
+
+def test_a_group_without_end_is_refused_before_it_is_read():
+    read = []
+
+    def batches(_):
+        for number in range(1000):
+            read.append(number)
+            yield pa.record_batch({"input_ids": [[1] * 8] * 10, "pair": ["a"] * 10})
+
+    schema = pa.schema({"input_ids": pa.list_(pa.int64()), "pair": pa.string()})
+    _, windows = packed_windows(Source("endless", schema, None, batches), PackSettings(100, group_column="pair"))
+    with pytest.raises(CapacityError, match="endless: the group of rows 0 to 19"):
+        list(windows)
+    assert len(read) < 5
+
+
+def test_dictionaries_of_several_files_need_not_fit_into_one():
+    tables = [
+        pa.table(
+            {"input_ids": [[1]] * 200, "pair": pa.array([f"{part} {n // 2}" for n in range(200)]).dictionary_encode()}
+        )
+        for part in range(2)
+    ]
+    narrow = pa.dictionary(pa.int8(), pa.string())
+    table = pa.concat_tables([each.set_column(1, "pair", each["pair"].cast(narrow)) for each in tables])
+    packed = pack_dataset(table, 16, group_column="pair")
+    assert sorted(pair for row in packed["pair"].to_pylist() for pair in row) == sorted(table["pair"].to_pylist())
+
+
+def test_a_dictionary_may_hold_a_value_twice():
+    column = pa.DictionaryArray.from_arrays([0, 2, 2, 1], ["a", "a", "b"])
+    with pytest.raises(DataError, match="table: column 'pair': the rows of group 'a' stand apart"):
+        pack_dataset(pa.table({"input_ids": [[1]] * 4, "pair": column}), 2, group_column="pair")
+
+
+@pytest.mark.parametrize(
+    "names", [{"group_column": 5}, {"keep_columns": [1]}, {"keep_columns": None}, {"token_column": None}]
+)
+def test_names_of_columns_are_text(names):
+    with pytest.raises(SettingError, match="column"):
+        pack_dataset(table_of([[1]]), 10, **names)
+
+
+def test_a_ledger_that_is_not_that_of_the_input_is_found(folder):
+    table, path = folder
+    manifest = json.loads((path / "brimful.json").read_text())
+    manifest["ledger"]["rows_read"] += 1
+    (path / "brimful.json").write_text(json.dumps(manifest))
+    check = same_sequences(table_source(table), path)
+    assert not check.passed
+    assert check.detail.startswith("the ledger says rows_read")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rich.console import Console
 
 from brimful.cli import options, printing
-from brimful.cli.comparison import Comparison, best, compare
+from brimful.cli.comparison import SECONDS, Comparison, best, compare
 from brimful.overflow import Overflow, OverflowPolicy
 from brimful.planning import ALGORITHMS, DATA_ORDER
 from brimful.report.comparison import comparison_table, explain_bound, explain_collapse
@@ -63,10 +63,13 @@ def next_command(
     words = ["brimful", "plan" if given.histogram else "pack", *given.words()]
     words += [word for name in beside for word in ("--keep-columns", name)]
     words += ["--max-length", str(policy.max_length)]
-    if max_sequences is not None:
-        words += ["--max-sequences", str(max_sequences)]
+    limit = max_sequences or top["max_sequences"]  # none was asked for, but one did better
+    if limit is not None:
+        words += ["--max-sequences", str(limit)]
     if top["algorithm"] != next(iter(ALGORITHMS)):  # what auto never does worse than
         words += ["--algorithm", top["algorithm"]]
+    if top["seconds"] > SECONDS / 2:  # without a limit it might go on for minutes
+        words += ["--time-limit", f"{SECONDS:g}"]
     if policy.kind != "error":
         words += ["--overflow", policy.kind]
     if policy.min_fragment > 1:

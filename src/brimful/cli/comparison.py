@@ -18,7 +18,8 @@ LIMITS: tuple[int | None, ...] = (2, 3, 4, 8, None)
 """The values of max_sequences that are compared; None is no limit."""
 
 _UNPACKED = "none"
-_SECONDS = 5.0  # for a plan: enough for the best one where auto would look for it
+SECONDS = 5.0
+"""For each plan: enough for the best one where auto would look for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def compare(
         data = lengths if in_order and lengths is not None else histogram
         one_limit = algorithm == _UNPACKED or in_order or max_sequences is not None
         limits = (max_sequences,) if one_limit else LIMITS
-        plans += [plan(data, max_length, limit, algorithm, time_limit=_SECONDS) for limit in limits]
+        plans += [plan(data, max_length, limit, algorithm, time_limit=SECONDS) for limit in limits]
     bounds: dict[int | None, LowerBound] = {}
     for made in plans:
         known = bounds.setdefault(made.max_sequences, made.bound)

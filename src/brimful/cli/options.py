@@ -99,7 +99,9 @@ Align: TypeAlias = Annotated[
 TimeLimit: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        "--time-limit", metavar="S", help="Seconds after which optimal gives the best plan so far; none if left out."
+        "--time-limit",
+        metavar="S",
+        help="Seconds for a plan (pack: of each window), after which optimal, nnlshp and ennlshp give the best so far.",
     ),
 ]
 MaxSequences: TypeAlias = Annotated[

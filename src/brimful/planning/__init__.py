@@ -6,7 +6,7 @@ One algorithm a file, one function shape: `PackingProblem -> Solution`. What is 
 
 from __future__ import annotations
 
-import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -89,8 +89,9 @@ def plan(
             - none: every sequence alone.
         align: each sequence is padded to a multiple of this many token slots inside the pack (for context parallelism,
             or fp8), ≥ 1; max_length is a multiple of it.
-        time_limit: seconds, above 0, after which optimal returns the best plan so far with the bound proven so far (a
-            plan that was cut short may differ from run to run); None for no limit. Other algorithms ignore it.
+        time_limit: seconds, above 0, after which optimal, nnlshp and ennlshp return the best plan so far, optimal with
+            the bound proven so far (a plan that was cut short may differ from run to run); None for no limit. Other
+            algorithms take milliseconds, and ignore it.
         target_gap: (packs − bound) / bound, ≥ 0, at which auto is content, and optimal leaves finer grids alone.
 
     Returns:
@@ -164,12 +165,12 @@ def validate_time_limit(seconds: float | None) -> float | None:
     """A number of seconds above 0, or None; otherwise a SettingError."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= sys.float_info.max:
         raise SettingError(f"time_limit is a number of seconds above 0, or None for no limit, not {shown(seconds)}")
     return float(seconds)
 
 
 def _gap(gap: float) -> float:
-    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 <= gap < math.inf:
+    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 <= gap <= sys.float_info.max:
         raise SettingError(f"target_gap is a fraction from 0 up, such as 0.001, not {shown(gap)}")
     return float(gap)

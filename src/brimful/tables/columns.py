@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from brimful.errors import DataError
 from brimful.tables.batches import Source
-from brimful.tables.types import is_list, require_token_lists, without_views
+from brimful.tables.types import is_list, plain_type, require_token_lists
 
 SEQ_LENGTHS = "seq_lengths"
 
@@ -70,13 +70,13 @@ def packed_schema(source: Source, columns: Columns) -> pa.Schema:
 
     def packed_type(kind: pa.DataType) -> pa.DataType:
         large = pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind)
-        value = without_views(kind.value_type)
+        value = plain_type(kind.value_type)
         return pa.large_list(value) if large else pa.list_(value)
 
     return pa.schema(
         [
             *(pa.field(name, packed_type(source.schema.field(name).type)) for name in columns.packed),
-            *(pa.field(name, pa.list_(without_views(source.schema.field(name).type))) for name in columns.kept),
+            *(pa.field(name, pa.list_(plain_type(source.schema.field(name).type))) for name in columns.kept),
             pa.field(SEQ_LENGTHS, pa.list_(pa.int32())),
         ]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 from pathlib import Path
@@ -35,7 +36,8 @@ def pack(dataset: datasets.Dataset, settings: PackSettings) -> datasets.Dataset:
                 for batch in batches:
                     writer.write(batch)
         except BaseException as fault:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the first fault is the one to report
+                path.unlink()
             if isinstance(fault, OSError):
                 raise OutputError(f"{path}: cannot be written ({fault.strerror or fault})") from fault
             raise

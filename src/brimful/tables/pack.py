@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from brimful.errors import DataError
+from brimful.errors import DataError, SettingError, shown
 from brimful.overflow import Overflow
 from brimful.tables.report import ReportBuilder
 from brimful.tables.settings import PackSettings
@@ -109,8 +109,8 @@ def pack_dataset(
         overflow=overflow,
         min_fragment=min_fragment,
         token_column=token_column,
-        keep_columns=tuple(keep_columns) if not isinstance(keep_columns, str) else (keep_columns,),
-        drop_columns=tuple(drop_columns) if not isinstance(drop_columns, str) else (drop_columns,),
+        keep_columns=_names(keep_columns, "keep_columns"),
+        drop_columns=_names(drop_columns, "drop_columns"),
         group_column=group_column,
         window_tokens=window_tokens,
     )
@@ -149,6 +149,12 @@ def packing_report(packed: pa.Table | datasets.Dataset) -> dict[str, Any]:
             "this data carries no packing report; pack_dataset adds one, and later changes may lose it"
         ) from None
     return report
+
+
+def _names(names: Collection[str], what: str) -> tuple[str, ...]:
+    if not isinstance(names, Collection):
+        raise SettingError(f"{what} is a list of column names, not {shown(names)}")
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _pack_table(table: pa.Table, settings: PackSettings) -> pa.Table:

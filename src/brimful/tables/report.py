@@ -84,7 +84,8 @@ class ReportBuilder:
         if histogram.n_tokens != self._ledger.tokens_packed:
             raise ValueError(f"packed {histogram.n_tokens} tokens, but the ledger says {self._ledger}")
         algorithm = "+".join(sorted(self._algorithms)) or settings.algorithm
-        if self._patterns is None or settings.group_column is not None:
+        patterns = None if self._patterns is None else _together(self._patterns)
+        if patterns is None or len(patterns) > _MOST_PATTERNS or settings.group_column is not None:
             bound = bound_of(settings, self._slots)
             figures = packing_figures(
                 histogram, self._packs, settings.max_length, settings.max_sequences, bound, settings.align
@@ -96,7 +97,7 @@ class ReportBuilder:
             settings.max_length,
             settings.max_sequences,
             algorithm,
-            self._patterns[0] if len(self._patterns) == 1 else _together(self._patterns),
+            patterns,
             self._prices if self._windows == 1 else None,
             self._seconds,
             align=settings.align,
@@ -121,8 +122,8 @@ def bound_of(settings: PackSettings, slots: LengthHistogram) -> LowerBound:
 
 def _together(parts: list[Patterns]) -> Patterns:
     """The patterns of all parts, equal ones counted together."""
-    if not parts:
-        return Patterns.empty()
+    if len(parts) < 2:
+        return parts[0] if parts else Patterns.empty()
     return Patterns.merged(
         np.concatenate([part.lengths for part in parts]),
         np.concatenate([part.copies for part in parts]),

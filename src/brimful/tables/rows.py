@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from brimful.errors import DataError
 from brimful.groups import SequenceGroups
 from brimful.lengths import IntArray
-from brimful.tables.types import without_views
+from brimful.tables.types import plain_type
 
 _ROW_BYTES = 128  # of offsets, ids and orders that a row needs while it is packed
 _TEXT_BYTES = 16
@@ -50,7 +50,7 @@ class Rows:
 
     def grouped(self) -> SequenceGroups:
         """The rows by group; every row alone where there are no groups."""
-        if self.groups is None:
+        if self.groups is None or not len(self):
             return SequenceGroups(np.arange(len(self) + 1))
         return SequenceGroups(np.flatnonzero(np.diff(self.groups, prepend=-1, append=-1)))
 
@@ -140,7 +140,7 @@ def read_rows(source: str, batch: pa.RecordBatch, packed: list[str], kept: list[
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    kind = without_views(values.type)
+    kind = plain_type(values.type)
     return values if kind.equals(values.type) else values.cast(kind)
 
 

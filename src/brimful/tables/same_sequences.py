@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from brimful.errors import BrimfulError, CapacityError, DataError
 from brimful.lengths import IntArray
+from brimful.overflow import Ledger
 from brimful.tables.batches import Source
 from brimful.tables.check import Check, open_shard
 from brimful.tables.columns import SEQ_LENGTHS, Columns
@@ -69,7 +70,9 @@ def same_sequences(source: Source, folder: str | Path) -> Check:
             return Check(_NAME, False, f"the packs hold {name!r}, but the input has no such column that can be packed")
     there = _Multiset()
     try:
-        for rows, _ in read_sequences(source, settings, Columns(tuple(columns), tuple(kept))):
+        ledger = Ledger()
+        for rows, account in read_sequences(source, settings, Columns(tuple(columns), tuple(kept))):
+            ledger += account
             units = np.arange(len(rows)) if rows.groups is None else rows.grouped().offsets[:-1]
             values = [rows.kept[name].to_pylist() for name in kept]
             there.add_all(list(rows.packed.values()), rows.offsets[:-1], rows.lengths, units, values)
@@ -79,6 +82,10 @@ def same_sequences(source: Source, folder: str | Path) -> Check:
             False,
             f"the input has rows longer than {settings.max_length:,}, which overflow policy 'error' would have refused",
         )
+    for name, count in asdict(ledger).items():
+        if manifest.ledger[name] != count:
+            said = f"{manifest.ledger[name]:,}"
+            return Check(_NAME, False, f"the ledger says {name} {said}, but the input gives {count:,}")
     different = sorted(length for length in {*there.sums, *here.sums} if there.sums[length] != here.sums[length])
     if different:
         return Check(

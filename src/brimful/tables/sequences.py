@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from brimful.errors import CapacityError, DataError, shown
 from brimful.groups import SequenceGroups
+from brimful.lengths import aligned
 from brimful.overflow import Ledger, overflow_error
 from brimful.tables.batches import Source
 from brimful.tables.columns import Columns
@@ -32,7 +33,7 @@ def read_sequences(
         CapacityError: a row (or group) is too long and the policy is "error".
     """
     first_row = 0
-    for rows in _whole_groups(_read(source, settings, columns, progress)):
+    for rows in _whole_groups(_read(source, settings, columns, progress), source, settings):
         yield (
             _cut_rows(rows, source, settings, first_row)
             if rows.groups is None
@@ -65,8 +66,6 @@ def group_values(source: Source, values: pa.Array, name: str, first_row: int) ->
     Raises:
         DataError: a null, or a type whose values are not equal beyond doubt.
     """
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
     kind = values.type
     exact = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not exact and not pa.types.is_binary(kind) and not pa.types.is_fixed_size_binary(kind):
@@ -79,9 +78,10 @@ def group_values(source: Source, values: pa.Array, name: str, first_row: int) ->
     return values
 
 
-def _whole_groups(batches: Iterator[Rows]) -> Iterator[Rows]:
+def _whole_groups(batches: Iterator[Rows], source: Source, settings: PackSettings) -> Iterator[Rows]:
     """The same rows, cut where groups end: what follows the last such place waits for the next batch."""
     held: list[Rows] = []
+    first_row = slots = 0
     for rows in batches:
         if rows.groups is None:
             yield rows
@@ -91,11 +91,15 @@ def _whole_groups(batches: Iterator[Rows]) -> Iterator[Rows]:
             starts = np.concatenate([[0], starts])
         if len(starts):
             last = int(starts[-1])
-            whole = [*held, rows.slice(0, last)]
-            held = []
-            yield concatenate(whole)
+            whole = concatenate([*held, rows.slice(0, last)])
+            held, slots = [], 0
+            first_row += len(whole)
+            yield whole
             rows = rows.slice(last, len(rows))
         held.append(rows)
+        slots += int(aligned(rows.lengths, settings.align).sum())
+        if slots > settings.max_length and settings.overflow == "error":  # it need not be read to its end
+            raise _group_too_long(source, settings, first_row, first_row + sum(map(len, held)) - 1, slots)
     if held:
         yield concatenate(held)
 
@@ -127,10 +131,7 @@ def _cut_groups(rows: Rows, source: Source, settings: PackSettings, first_row: i
     if settings.overflow == "error":
         at = int(np.argmax(too_long))
         first, last = first_row + groups.offsets[at], first_row + groups.offsets[at + 1] - 1
-        raise CapacityError(
-            f"{source.name}: the group of rows {first} to {last} (the first is 0) needs {slots[at]:,} token slots, "
-            f"more than max_length {settings.max_length}; raise max_length, or choose overflow policy drop"
-        )
+        raise _group_too_long(source, settings, first, last, slots[at])
     kept, _ = groups.members(np.flatnonzero(~too_long))
     packed = int(lengths[kept].sum())
     return rows.take(kept), Ledger(
@@ -143,7 +144,14 @@ def _cut_groups(rows: Rows, source: Source, settings: PackSettings, first_row: i
     )
 
 
-def require_apart(rows: Rows, groups: SequenceGroups, settings: PackSettings) -> None:
+def _group_too_long(source: Source, settings: PackSettings, first: int, last: int, slots: int) -> CapacityError:
+    return CapacityError(
+        f"{source.name}: the group of rows {first} to {last} (the first is 0) needs {slots:,} token slots, "
+        f"more than max_length {settings.max_length}; raise max_length, or choose overflow policy drop"
+    )
+
+
+def require_apart(source: Source, rows: Rows, groups: SequenceGroups, settings: PackSettings) -> None:
     """Nothing, if every group has a value of its own; otherwise a DataError: the rows of a group stand apart."""
     name = settings.group_column or ""
     values = rows.kept[name].take(pa.array(groups.offsets[:-1]))
@@ -151,8 +159,8 @@ def require_apart(rows: Rows, groups: SequenceGroups, settings: PackSettings) ->
     if len(counts) < len(values):
         again = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         raise DataError(
-            f"column {name!r}: the rows of group {shown(again[0].as_py())} stand apart; bring the rows of each group "
-            "together (sort by this column)"
+            f"{source.name}: column {name!r}: the rows of group {shown(again[0].as_py())} stand apart; "
+            "bring the rows of each group together (sort by this column)"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from brimful.assignment import validate_seed
-from brimful.errors import SettingError
+from brimful.errors import SettingError, shown
 from brimful.lengths import validate_align, validate_capacity
 from brimful.overflow import Overflow, OverflowPolicy
 from brimful.planning import require_algorithm, validate_time_limit
@@ -54,6 +54,11 @@ class PackSettings:
     window_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        for name in (self.token_column, *self.keep_columns, *self.drop_columns):
+            if not isinstance(name, str):
+                raise SettingError(f"the name of a column is text, not {shown(name)}")
+        if not isinstance(self.group_column, str | None):
+            raise SettingError(f"group_column is the name of a column, or None, not {shown(self.group_column)}")
         for name in ("max_sequences", "window_tokens"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, validate_capacity(getattr(self, name), name))

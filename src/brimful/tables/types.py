@@ -36,18 +36,22 @@ def is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-def without_views(kind: pa.DataType) -> pa.DataType:
-    """The same text or bytes, or list of them, in the layout that every part of pyarrow can handle.
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The same values, or lists of them, in the layout that every part of pyarrow can handle.
+
+    Views become what they are views of, and dictionaries what they hold: those of several files may not fit into one.
 
     Example:
-        >>> without_views(pa.list_(pa.string_view())), without_views(pa.int8())
-        (ListType(list<item: string>), DataType(int8))
+        >>> plain_type(pa.list_(pa.string_view())), plain_type(pa.dictionary(pa.int8(), pa.int64()))
+        (ListType(list<item: string>), DataType(int64))
     """
+    if kinds.is_dictionary(kind):
+        return plain_type(kind.value_type)
     if kinds.is_string_view(kind):
         return pa.string()
     if kinds.is_binary_view(kind):
         return pa.binary()
-    return pa.list_(without_views(kind.value_type)) if kinds.is_list(kind) else kind
+    return pa.list_(plain_type(kind.value_type)) if kinds.is_list(kind) else kind
 
 
 def require_token_lists(source: Source, column: str) -> None:

@@ -71,10 +71,12 @@ def packed_windows(
     columns = choose_columns(source, settings.token_column, settings.keep_columns, settings.drop_columns)
     schema = packed_schema(source, columns)
     windows = _windows(source, settings, columns, progress)
-    return schema, _pack(windows, settings, schema)
+    return schema, _pack(windows, source, settings, schema)
 
 
-def _pack(windows: Iterator[_Window], settings: PackSettings, schema: pa.Schema) -> Iterator[PackedWindow]:
+def _pack(
+    windows: Iterator[_Window], source: Source, settings: PackSettings, schema: pa.Schema
+) -> Iterator[PackedWindow]:
     carried: list[Rows] = []
     for number, window in enumerate(windows):
         if not carried and not window.parts:
@@ -85,7 +87,7 @@ def _pack(windows: Iterator[_Window], settings: PackSettings, schema: pa.Schema)
         lengths = rows.lengths
         groups = None if rows.groups is None else rows.grouped()
         if groups is not None:
-            require_apart(rows, groups, settings)
+            require_apart(source, rows, groups, settings)
         of_units = lengths if groups is None else groups.lengths(lengths, settings.align)  # a unit is packed whole
         window_plan = plan(
             of_units,
