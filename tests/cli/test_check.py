@@ -34,7 +34,7 @@ def test_other_input_fails(run, packed, table, tmp_path):
     pq.write_table(table.slice(1), tmp_path / "other.parquet")
     said = run("check", packed, tmp_path / "other.parquet")
     assert (said.status, said.err) == (1, "")
-    assert "✗ FAILED same sequences: the input gives 199 and the folder holds 200" in said.out
+    assert "✗ FAILED same sequences: the ledger says rows_read 200, but the input gives 199" in said.out
     assert run("check", packed, tmp_path / "other.parquet", "--json").json["passed"] is False
 
 

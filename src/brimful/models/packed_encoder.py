@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from brimful.errors import DataError, SettingError, shown
 from brimful.models.rules import rule_for
 from brimful.torch.losses import sequence_loss, token_loss
-from brimful.torch.segments import first_tokens
 from brimful.torch.spans import span_loss
 
 
@@ -85,7 +85,8 @@ class PackedEncoder(nn.Module):
         seq_lengths = batch["seq_lengths"]
         pooling = None
         if self._head.of_sequence:
-            pooling = self.model.base_model.register_forward_hook(_Pooled(seq_lengths, self._head.hidden_too))
+            first = _first_slots(batch["segment_ids"], seq_lengths.shape[1])
+            pooling = self.model.base_model.register_forward_hook(_Pooled(first, self._head.hidden_too))
         try:
             outputs = self.model(**inputs, **self._rule.forward_arguments, return_dict=True)
         finally:
@@ -104,16 +105,26 @@ class PackedEncoder(nn.Module):
 class _Pooled:
     """A hook: what the encoder gives to its head, at the first token of each sequence in place of each pack."""
 
-    seq_lengths: Int[Tensor, "batch segments"]
+    first_slots: Int[Tensor, "batch segments"]
     hidden_too: bool
 
     def __call__(self, encoder: Any, _: Any, outputs: Any) -> Any:
-        first = first_tokens(outputs.last_hidden_state, self.seq_lengths).flatten(0, 1)[:, None]
+        hidden = outputs.last_hidden_state
+        rows = torch.arange(len(hidden), device=hidden.device)[:, None]
+        first = hidden[rows, self.first_slots].flatten(0, 1)[:, None]
         if outputs.get("pooler_output") is not None:
             outputs["pooler_output"] = _pool(encoder, first)
         if self.hidden_too:
             outputs["last_hidden_state"] = first
         return outputs
+
+
+def _first_slots(segment_ids: Int[Tensor, "batch seq"], segments: int) -> Int[Tensor, "batch segments"]:
+    """The first slot of each sequence, also where sequences are aligned; the last slot where a row has no such one."""
+    last = segment_ids.shape[1] - 1
+    slots = torch.arange(last + 1, device=segment_ids.device).expand_as(segment_ids)
+    first = slots.new_full((len(segment_ids), segments + 1), last)
+    return first.scatter_reduce(1, segment_ids.long(), slots, "amin")[:, 1:]
 
 
 def _pool(encoder: Any, first: Float[Tensor, "sequences 1 hidden"]) -> Float[Tensor, "sequences hidden"]:
