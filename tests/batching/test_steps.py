@@ -93,6 +93,17 @@ def test_order_and_ranks_stay_random():
     assert company[0].isdisjoint(company[1])
 
 
+@settings(max_examples=100)
+@given(st.lists(st.integers(1, 9), max_size=80), st.none() | st.integers(1, 9), st.integers(0, 99))
+def test_a_step_holds_the_same_packs_for_any_ranks_that_share_them(costs, window, seed):
+    def steps_of(world):
+        draw = np.random.default_rng(seed).permutation
+        packs = even_steps(np.array(costs, np.int64), draw, world, 12 // world, window).batches.ids.tolist()
+        return [sorted(packs[start : start + 12]) for start in range(0, len(packs), 12)]
+
+    assert all(steps_of(world) == steps_of(1) for world in (2, 3, 4, 6, 12))
+
+
 def test_costs_are_sums_of_squares():
     lengths = [3, 1, 4, 1, 5]
     packs = brimful.assign(brimful.plan(lengths, 6), lengths)

@@ -328,7 +328,31 @@ def test_batches_cross_processes_and_devices(attention):
             r"^row 1 \(the first is 0\) has no seq_lengths; for single sequences there is ",
         ),
         ({"seq_lengths": [1]}, DataError, r"^row 1 \(the first is 0\) has no input_ids$"),
-        ({"input_ids": [1.5], "seq_lengths": [1]}, DataError, r"^input_ids are whole numbers, not fractions$"),
+        (
+            {"input_ids": [1.5], "seq_lengths": [1]},
+            DataError,
+            r"^row 1 \(the first is 0\): input_ids are whole numbers, but item 0 is 1\.5 \(float\)$",
+        ),
+        (
+            {"input_ids": [1, 2**63], "seq_lengths": [2]},
+            DataError,
+            r"^row 1 .*: input_ids are below 2\^63, but item 1 is 9223372036854775808$",
+        ),
+        (
+            {"input_ids": np.array([1, 2**64 - 1], np.uint64), "seq_lengths": [2]},
+            DataError,
+            r"^row 1 .*: input_ids are below 2\^63, but item 1 is 18446744073709551615$",
+        ),
+        (
+            {"input_ids": [1, 2], "seq_lengths": [2], "labels": np.array([1, 2**63], np.uint64)},
+            DataError,
+            r"^row 1 .*: labels are below 2\^63, but item 1 is 9223372036854775808$",
+        ),
+        (
+            {"input_ids": [5, -1], "seq_lengths": [2]},
+            DataError,
+            r"^row 1 \(the first is 0\): token ids are from 0 up, but item 1 of input_ids is -1$",
+        ),
         (
             {"input_ids": ["a"], "seq_lengths": [1]},
             DataError,
@@ -373,11 +397,48 @@ def test_rows_that_fit_only_without_alignment():
         PackedCollator(8, PAD, align=4)([{"input_ids": [1] * 7, "seq_lengths": [5, 2]}])
 
 
+def test_sequences_of_several_whole_types_share_a_row():
+    """NumPy makes fractions of uint64 beside int64."""
+    sequences: list[dict[str, Any]] = [
+        {"input_ids": np.array([1, 2], np.uint64)},
+        {"input_ids": np.array([3], np.int64)},
+    ]
+    collator = PackedCollator(3, PAD)
+    assert collator.from_sequences(sequences)["input_ids"].tolist() == [[1, 2, 3]]
+    rows = [{**sequence, "seq_lengths": [len(sequence["input_ids"])]} for sequence in sequences]
+    assert collator(rows)["input_ids"].tolist() == [[1, 2, PAD], [3, PAD, PAD]]
+
+
+TOO_LONG = (
+    r"^1 of 2 sequences are longer than max_length 4 \(the first is sequence 1, of 5 tokens\); "
+    "raise max_length, or cut sequences before they come here$"
+)
+
+
 def test_sequences_that_are_none():
     collator = PackedCollator(4, PAD, sequence_columns=("label",))
     good = {"input_ids": [1, 2], "label": 0}
-    with pytest.raises(CapacityError, match=r"^1 of 2 sequences are longer than max_length 4 "):
+    with pytest.raises(CapacityError, match=TOO_LONG):
         collator.from_sequences([good, {"input_ids": [1] * 5, "label": 1}])
+    both = PackAssignment(np.array([0, 1]), np.array([0, 1, 2]))
+    with pytest.raises(CapacityError, match=TOO_LONG):
+        collator.from_sequences([good, {"input_ids": [1] * 5, "label": 1}], both)
+    nothing: list[Any] = [5, np.int64(5), torch.tensor(5), "abc", np.ones((2, 2), int)]
+    for none in nothing:
+        with pytest.raises(
+            DataError, match=r"^sequence 1 \(the first is 0\): input_ids is a flat list of token ids, not"
+        ):
+            collator.from_sequences([good, {"input_ids": none, "label": 1}])
+    for form in (list, np.array):
+        with pytest.raises(DataError, match=r"^sequence 1 .*: token ids are from 0 up, but item 1 of input_ids is -7$"):
+            collator.from_sequences([good, {"input_ids": form([3, -7]), "label": 1}])
+    with pytest.raises(
+        DataError, match=r"^sequence 0 .*: other has a value of shape \(1, 1\), not 2, one per token; col"
+    ):
+        collator.from_sequences([{**good, "other": [[1, 2], [3]]}])
+    assignment: Any = [[0]]
+    with pytest.raises(SettingError, match=r"^an assignment is what brimful\.assign gives, .*, not \[\[0\]\]$"):
+        collator.from_sequences([good], assignment)
     with pytest.raises(DataError, match=r"^sequence 1 \(the first is 0\) has no tokens; leave it out$"):
         collator.from_sequences([good, {"input_ids": [], "label": 1}])
     with pytest.raises(DataError, match=r"^sequence 1 \(the first is 0\) has no label$"):
@@ -420,6 +481,25 @@ def test_sequences_that_are_none():
             SettingError,
             r"^attention 'varlen' with align above 1 needs causal=True",
         ),
+        (
+            {"attention": "eager", "dtype": "float32"},
+            SettingError,
+            r"^dtype is a floating one of torch, such as torch\.float32, not 'float32'$",
+        ),
+        ({"dtype": torch.int64}, SettingError, r"^dtype is a floating one of torch, .*, not torch\.int64$"),
+        ({"causal": "no"}, SettingError, r"^causal is True or False, not 'no'$"),
+        ({"sequence_columns": 5}, SettingError, r"^sequence_columns are names, in a tuple, not 5$"),
+        ({"sequence_columns": [5]}, SettingError, r"^sequence_columns are names, in a tuple, not \[5\]$"),
+        (
+            {"sequence_columns": "loss_mask"},
+            SettingError,
+            r"^loss_mask has one value per token; leave it out of sequence_columns$",
+        ),
+        ({"sequence_columns": ("input_ids",)}, SettingError, r"^input_ids has one value per token; leave it out"),
+        ({"forward_arguments": [1]}, SettingError, r"^forward_arguments are a mapping of names to values, not \[1\]$"),
+        ({"mask_mapping": ()}, SettingError, r"^mask_mapping has at least one name; use None for one mask$"),
+        ({"mask_mapping": "full"}, SettingError, r"^mask_mapping are names, in a tuple, not 'full'$"),
+        ({"keys": "input_ids"}, SettingError, r"^keys are names, in a tuple, not 'input_ids'$"),
     ],
 )
 def test_settings_that_are_none(changes, error, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,7 +118,10 @@ def test_the_rule_of_varlen_can_be_asked_for_before():
         ),
         ([{"input_ids": [1], "labels": [1]}, {"input_ids": [1]}], r"^row 1 \(the first is 0\) has no labels; all rows"),
         ([{"input_ids": []}], r"^row 0 \(the first is 0\): input_ids are token ids, at least one, not \[\]$"),
-        ([{"input_ids": [0.5]}], r"^row 0 .*: input_ids are token ids, at least one, not \[0\.5\]$"),
+        ([{"input_ids": [0.5]}], r"^row 0 .*: input_ids are whole numbers, but item 0 is 0\.5 \(float\)$"),
+        ([{"input_ids": [1, 2**63]}], r"^row 0 .*: input_ids are below 2\^63, but item 1 is 9223372036854775808$"),
+        ([{"input_ids": np.array([2**63], np.uint64)}], r"^row 0 .*: input_ids are below 2\^63, but item 0 is 92"),
+        ([{"input_ids": [1, -1]}], r"^row 0 .*: token ids are from 0 up, but item 1 of input_ids is -1$"),
         ([{"input_ids": [[1]]}], r"^row 0 .*: input_ids are token ids, at least one, not \[\[1\]\]$"),
         (
             [{"input_ids": [1, 2], "labels": [1]}],
@@ -138,6 +142,20 @@ def test_the_rule_of_varlen_can_be_asked_for_before():
 def test_rows_that_cannot_be_padded_are_named(rows, text):
     with pytest.raises(DataError, match=text):
         pad_collate(rows)
+
+
+@pytest.mark.parametrize("rows", [None, {}, {"input_ids": [1]}, 5])
+@pytest.mark.parametrize("varlen", [False, True])
+def test_a_batch_is_a_list(rows, varlen):
+    with pytest.raises(DataError, match=r"^a batch is a list of rows, each a mapping of columns, not "):
+        pad_collate(rows, use_varlen_attn=varlen)
+
+
+def test_padding_is_a_token():
+    nothing: list[Any] = [-1, None, 0.5]
+    for none in nothing:
+        with pytest.raises(SettingError, match=rf"^pad_token_id is a whole number from 0 up, not {none}$"):
+            pad_collate([{"input_ids": [1]}], none)
 
 
 def test_a_pad_to_that_there_is_not_is_refused():

@@ -534,6 +534,11 @@ def test_datasets_without_lengths_are_refused(dataset, error, text):
         ),
         ({"rank": 2, "world_size": 2}, SettingError, "^rank is from 0 to 1 among 2 ranks, not 2$"),
         ({"lengths": [1, 2, 3]}, LengthError, "^lengths are one for each of 2 rows of the dataset, not 3$"),
+        (
+            {"generator": 5},
+            SettingError,
+            "^a generator is a torch.Generator, or None to draw by seed and epoch, not 5$",
+        ),
         ({"modality": [1]}, SettingError, "^modality has one item for each of 2 sequences"),
         (
             {"seed": None, "rank": 0, "world_size": 2},

@@ -65,7 +65,8 @@ def even_steps(
 
     Args:
         costs: (packs,) such as `pack_costs`, each ≥ 0.
-        draw: chance, as permutations: of the packs, of the full steps, and of the ranks in them.
+        draw: chance, as permutations: of the packs, of the full steps, and of the ranks in them, in this order, so that
+            the packs of a step depend on world × batch_size, but not on how many ranks share them.
         world: ranks, ≥ 1.
         batch_size: packs that a rank takes in a step, ≥ 1.
         window: steps whose packs may be exchanged, ≥ 1: more of them are more even, fewer give more varied company; 1
@@ -93,13 +94,13 @@ def even_steps(
     n_steps = len(packs) // size
     shuffled, rest = packs[: n_steps * size].reshape(n_steps, size), packs[n_steps * size :]
     window = max(n_steps, 1) if window is None else validate_capacity(window, "window")
-    steps = _alike(shuffled, costs, window)
+    # Which packs share a step, and when it comes, is drawn before anything that the number of ranks changes.
+    steps = _alike(shuffled, costs, window)[draw(n_steps)]
     # The costliest pack of a step to the first rank, the next to the second, and at the end back again.
     dealt = steps.reshape(n_steps, batch_size, world)
     dealt[:, 1::2] = dealt[:, 1::2, ::-1].copy()
     ranks = np.argsort(draw(n_steps * world).reshape(n_steps, world), axis=1)
     dealt = np.take_along_axis(dealt, ranks[:, None, :], axis=2).transpose(0, 2, 1)
-    dealt = dealt[draw(n_steps)]
     before = shuffled.reshape(n_steps, world, batch_size)
     batches = Batches.cut(np.concatenate([dealt.ravel(), rest]), batch_size)
     return EvenSteps(batches, _imbalance(costs[before].sum(axis=2)), _imbalance(costs[dealt].sum(axis=2)))

@@ -80,7 +80,7 @@ class PackedCollator:
         forward_arguments: what `model_inputs` adds.
 
     Raises:
-        SettingError: an unknown attention or pad_to, or settings that exclude each other.
+        SettingError: an unknown attention or pad_to, settings that exclude each other, or one of another kind.
         LengthError: a number that is out of range.
 
     Example:
@@ -115,6 +115,7 @@ class PackedCollator:
     forward_arguments: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         if not isinstance(self.attention, str) or self.attention not in get_args(Attention):
             raise SettingError(
                 f"there is no attention {shown(self.attention)}; there are {', '.join(get_args(Attention))}"
@@ -123,7 +124,7 @@ class PackedCollator:
             if name in {"max_length", "align"} or getattr(self, name) is not None:
                 object.__setattr__(self, name, validate_capacity(getattr(self, name), name))
         for name in ("pad_token_id", "position_offset"):
-            object.__setattr__(self, name, _from_zero(getattr(self, name), name))
+            object.__setattr__(self, name, from_zero(getattr(self, name), name))
         if self.pad_to not in ("max_length", "longest"):
             if isinstance(self.pad_to, str):
                 raise SettingError(f"pad_to is 'max_length', 'longest' or a number, not {shown(self.pad_to)}")
@@ -140,9 +141,29 @@ class PackedCollator:
                 "attention 'varlen' with align above 1 needs causal=True: looking both ways, a sequence would see the "
                 "padding that follows it; use 'sdpa', 'flex' or align 1"
             )
-        columns = self.sequence_columns
-        object.__setattr__(self, "sequence_columns", (columns,) if isinstance(columns, str) else tuple(columns))
+
+    def _check_kinds(self) -> None:
+        if not isinstance(self.causal, bool):
+            raise SettingError(f"causal is True or False, not {shown(self.causal)}")
+        if not isinstance(self.dtype, torch.dtype) or not self.dtype.is_floating_point:
+            raise SettingError(f"dtype is a floating one of torch, such as torch.float32, not {shown(self.dtype)}")
+        if not isinstance(self.forward_arguments, Mapping):
+            raise SettingError(
+                f"forward_arguments are a mapping of names to values, not {shown(self.forward_arguments)}"
+            )
         object.__setattr__(self, "forward_arguments", dict(self.forward_arguments))
+        columns = self.sequence_columns
+        object.__setattr__(
+            self, "sequence_columns", _names((columns,) if isinstance(columns, str) else columns, "sequence_columns")
+        )
+        for name in ("input_ids", *LOSS_MASKS):
+            if name in self.sequence_columns:
+                raise SettingError(f"{name} has one value per token; leave it out of sequence_columns")
+        for name in ("keys", "mask_mapping"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _names(getattr(self, name), name))
+        if self.mask_mapping == ():
+            raise SettingError("mask_mapping has at least one name; use None for one mask")
 
     @classmethod
     def for_model(
@@ -222,14 +243,23 @@ class PackedCollator:
         Raises:
             CapacityError: a sequence is longer than max_length.
             DataError: as calling the collator; or the assignment is for another number of sequences.
+            SettingError: the assignment is none.
 
         Example:
             >>> collator = PackedCollator(max_length=4, pad_token_id=0)
             >>> collator.from_sequences([{"input_ids": [1]}, {"input_ids": [2, 3, 4]}])["input_ids"].tolist()
             [[2, 3, 4, 1]]
         """
+        lengths = sequence_lengths(sequences)
+        too_long = np.flatnonzero(lengths > self.max_length)
+        if len(too_long):
+            raise CapacityError(
+                f"{len(too_long):,} of {len(lengths):,} sequences are longer than max_length {self.max_length} (the "
+                f"first is sequence {too_long[0]}, of {lengths[too_long[0]]:,} tokens); raise max_length, or cut "
+                "sequences before they come here"
+            )
         if assignment is None:
-            slots = -(-sequence_lengths(sequences) // self.align) * self.align
+            slots = _slots(lengths, self.align)
             assignment = assign(plan(slots, self.max_length, self.max_sequences, "lpfhp"), slots)
         return self(join_sequences(sequences, assignment, self.sequence_columns))
 
@@ -369,7 +399,14 @@ def _slots(lengths: IntArray, align: int) -> IntArray:
     return slots
 
 
-def _from_zero(value: Any, name: str) -> int:
+def _names(value: Any, name: str) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(each, str) for each in value):
+        raise SettingError(f"{name} are names, in a tuple, not {shown(value)}")
+    return tuple(value)
+
+
+def from_zero(value: Any, name: str) -> int:
+    """A whole number ≥ 0 as a Python int; or a SettingError with its name."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise SettingError(f"{name} is a whole number from 0 up, not {shown(value)}")
     return int(value)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
-from torch.utils.data import Sampler
 
 from brimful.assignment import PackAssignment
 from brimful.batching.batches import Batches, one_of
@@ -19,7 +15,7 @@ from brimful.errors import SettingError, shown
 from brimful.lengths import validate_capacity, validate_lengths
 from brimful.torch.dataset_lengths import as_lengths
 from brimful.torch.progress import Progress
-from brimful.torch.rank_batches import RankBatches
+from brimful.torch.rank_batches import RankBatches, RankSampler
 from brimful.torch.ranks import rank_and_world, shared_seed
 
 Assignments: TypeAlias = PackAssignment | Callable[[int], PackAssignment]
@@ -27,11 +23,12 @@ Assignments: TypeAlias = PackAssignment | Callable[[int], PackAssignment]
 YIELDS = ("packs", "sequences")
 
 
-class PackBatchSampler(Sampler[list[int]]):
+class PackBatchSampler(RankSampler[list[int]]):
     """Batches of packs, in random order, of which all ranks have about equally much attention to compute in each step.
 
     A `batch_sampler` for a DataLoader: of packed rows, where row i is pack i of the assignment; or of single sequences,
-    of which `PackedCollator.from_sequences` makes packs.
+    of which `PackedCollator.from_sequences` makes packs. A state can be gone on from with other ranks, if they take as
+    many packs in a step.
 
     Args:
         assignment: which sequences are in which pack; or a function that gives it for an epoch, such as
@@ -79,50 +76,20 @@ class PackBatchSampler(Sampler[list[int]]):
         self._source = source
         self._rank_batches = _rank_batches("PackBatchSampler", source, policy, seed, rank)
 
-    def __len__(self) -> int:
-        """Batches of this rank in the epoch that is set; as many in every epoch, as a plan gives equally many packs."""
-        return len(self._rank_batches.shard())
-
     def __iter__(self) -> Iterator[list[int]]:
         return self._rank_batches.run()
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of the next pass."""
-        self._rank_batches.progress.set_epoch(epoch)
-
-    @property
-    def is_padding(self) -> npt.NDArray[np.bool_]:
-        """(batches,) True where a batch of this rank is repeated to keep the ranks in step."""
-        return self._rank_batches.shard().is_padding
-
-    @property
-    def dropped(self) -> int:
-        """Batches that no rank takes in this epoch."""
-        return self._rank_batches.shard().dropped
 
     @property
     def imbalance(self) -> tuple[float, float]:
         """How long ranks wait for the costliest one, as a share of computing, in random order and as they come."""
-        steps = self._source.steps(self._rank_batches.seed, self._rank_batches.progress.epoch)
-        return steps.imbalance_before, steps.imbalance
-
-    def state_dict(self, taken: int | None = None) -> dict[str, Any]:
-        """Where the pass under way is; with the batches of this rank that were used, if the loader took more."""
-        return self._rank_batches.state(taken)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there; also with other ranks, if they take as many packs in a step.
-
-        Raises:
-            SettingError: no state of such a sampler; with the reason, if it cannot be gone on from exactly.
-        """
-        self._rank_batches.load(state)
+        return self._source.imbalance(self._rank_batches)
 
 
-class PackSampler(Sampler[int]):
+class PackSampler(RankSampler[int]):
     """The index of one pack after another: a `sampler` for a DataLoader of packed rows with batch_size=1.
 
-    All as in `PackBatchSampler`, whose batches are for larger steps.
+    All as in `PackBatchSampler`, whose batches are for larger steps. A state can be gone on from with as many ranks as
+    then.
 
     Example:
         >>> import brimful
@@ -147,45 +114,14 @@ class PackSampler(Sampler[int]):
         self._source = _Source(assignment, lengths, 1, "packs", window, world_size)
         self._rank_batches = _rank_batches("PackSampler", self._source, policy, seed, rank)
 
-    def __len__(self) -> int:
-        """Packs of this rank in an epoch."""
-        return len(self._rank_batches.shard())
-
     def __iter__(self) -> Iterator[int]:
         batches = self._rank_batches
         return batches.progress.run(lambda first: [pack for [pack] in batches.rest(first)])
 
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of the next pass."""
-        self._rank_batches.progress.set_epoch(epoch)
-
-    @property
-    def is_padding(self) -> npt.NDArray[np.bool_]:
-        """(packs,) True where a pack of this rank is repeated to keep the ranks in step."""
-        return self._rank_batches.shard().is_padding
-
-    @property
-    def dropped(self) -> int:
-        """Packs that no rank takes in this epoch."""
-        return self._rank_batches.shard().dropped
-
     @property
     def imbalance(self) -> tuple[float, float]:
         """How long ranks wait for the costliest one, as a share of computing, in random order and as they come."""
-        steps = self._source.steps(self._rank_batches.seed, self._rank_batches.progress.epoch)
-        return steps.imbalance_before, steps.imbalance
-
-    def state_dict(self, taken: int | None = None) -> dict[str, Any]:
-        """Where the pass under way is; with the packs of this rank that were used, if the loader took more."""
-        return self._rank_batches.state(taken)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there, with as many ranks as then.
-
-        Raises:
-            SettingError: no state of such a sampler; with the reason, if it cannot be gone on from exactly.
-        """
-        self._rank_batches.load(state)
+        return self._source.imbalance(self._rank_batches)
 
 
 class _Source:
@@ -208,6 +144,10 @@ class _Source:
     def steps(self, seed: int, epoch: int) -> EvenSteps:
         costs = pack_costs(self._of(epoch), self._lengths)
         return even_steps(costs, random_of(seed, epoch).permutation, self.world_size, self._batch_size, self._window)
+
+    def imbalance(self, batches: RankBatches) -> tuple[float, float]:
+        steps = self.steps(batches.seed, batches.progress.epoch)
+        return steps.imbalance_before, steps.imbalance
 
     def batches(self, seed: int, epoch: int) -> Batches:
         batches = self.steps(seed, epoch).batches

@@ -14,8 +14,8 @@ from brimful.batching.batches import round_up
 from brimful.errors import DataError, SettingError, shown
 from brimful.lengths import validate_capacity
 from brimful.torch.checks import IGNORED
-from brimful.torch.collate import PackedCollator
-from brimful.torch.rows import Row
+from brimful.torch.collate import PackedCollator, from_zero
+from brimful.torch.rows import Row, as_array, int64_of
 
 
 def pad_collate(
@@ -29,7 +29,8 @@ def pad_collate(
     Args:
         rows: mappings with `input_ids`, lists, arrays or tensors on the CPU. A column with a value for each token is
             padded as well; single numbers, and arrays of one shape such as images, are stacked.
-        pad_token_id: what stands in input_ids on padding. It is never looked for: padding follows from the lengths.
+        pad_token_id: what stands in input_ids on padding, ≥ 0. It is never looked for: padding follows from
+            the lengths.
         pad_to: "longest" of the batch, or the next multiple of a number ≥ 1.
         use_varlen_attn: the batch is one packed row with `seq_lengths` (see `require_packed_row`), and becomes what
             `PackedCollator` makes of it with attention "varlen" for a causal model: no padding and no attention_mask,
@@ -42,8 +43,10 @@ def pad_collate(
         nothing counts in the loss, while all ranks make the step.
 
     Raises:
-        DataError: a row without tokens, or a column that is missing in one, has another length or is no numbers.
-        SettingError: a pad_to that there is not; varlen with more than one row, or one that is not packed.
+        DataError: a row without tokens, or a column that is missing in one, has another length or is no numbers; token
+            ids that are not whole or below 0; what is no list of rows.
+        SettingError: a pad_to that there is not, a pad_token_id below 0; varlen with more than one row, or one that
+            is not packed.
 
     Example:
         >>> batch = pad_collate([{"input_ids": [5, 6, 7]}, {"input_ids": [8]}])
@@ -52,6 +55,9 @@ def pad_collate(
 
     Cost: a copy of the tokens.
     """
+    if isinstance(rows, Mapping) or not isinstance(rows, Sequence):
+        raise DataError(f"a batch is a list of rows, each a mapping of columns, not {shown(rows)}")
+    pad_token_id = from_zero(pad_token_id, "pad_token_id")
     if use_varlen_attn:
         return _packed_row(rows, pad_token_id)
     if not rows:
@@ -136,18 +142,13 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[npt.NDArray[Any]]]:
 def _numbers(row: Row, number: int, name: str) -> npt.NDArray[Any]:
     if row.get(name) is None:
         raise DataError(f"row {number} (the first is 0) has no {name}; all rows of a batch have the same columns")
-    try:
-        values = np.asarray(row[name])
-    except ValueError:  # lists of several lengths
-        values = np.empty(0, object)
+    where = f"row {number} (the first is 0)"
+    values = as_array(row[name])
     if values.size and values.dtype.kind not in "iufb":
-        raise DataError(
-            f"row {number} (the first is 0): {name} is a number or an array of them, not {shown(row[name])}; "
-            "drop other columns"
-        )
-    if name == "input_ids" and (values.ndim != 1 or not values.size or values.dtype.kind not in "iu"):
-        raise DataError(f"row {number} (the first is 0): input_ids are token ids, at least one, not {shown(row[name])}")
-    return values
+        raise DataError(f"{where}: {name} is a number or an array of them, not {shown(row[name])}; drop other columns")
+    if name == "input_ids" and (values.ndim != 1 or not values.size):
+        raise DataError(f"{where}: input_ids are token ids, at least one, not {shown(row[name])}")
+    return int64_of(name, values, row[name], where) if values.ndim == 1 else values
 
 
 def _tensor(array: npt.NDArray[Any]) -> Tensor:

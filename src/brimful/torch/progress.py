@@ -13,7 +13,7 @@ from brimful.lengths import validate_capacity
 
 T = TypeVar("T")
 
-_NUMBERS = ("epoch", "seed", "taken", "size", "world_size", "per_step", "of_step")
+_NUMBERS = ("epoch", "seed", "taken", "size", "size_of_rank_0", "world_size", "per_step", "of_step")
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Progress:
         >>> a_pass = progress.run(lambda first: ["a", "b", "c"][first:])
         >>> next(a_pass), progress.taken
         ('a', 1)
-        >>> state = progress.state(seed=0, size=3, settings={})
+        >>> state = progress.state(seed=0, size=3, size_of_rank_0=3, settings={})
         >>> later = Progress("Sampler", world_size=1, per_step=1, of_step=1)
         >>> later.load(later.read(state), size=3, settings={})
         >>> list(later.run(lambda first: ["a", "b", "c"][first:]))
@@ -68,8 +68,17 @@ class Progress:
         self._left, self._end = iter(items), first + len(items)
         return self._left
 
-    def state(self, seed: int, size: int, settings: Mapping[str, object], taken: int | None = None) -> dict[str, Any]:
+    def state(
+        self, seed: int, size: int, size_of_rank_0: int, settings: Mapping[str, object], taken: int | None = None
+    ) -> dict[str, Any]:
         """What `load` needs: plain numbers and texts.
+
+        Args:
+            seed: ≥ 0.
+            size: items of this rank in the epoch.
+            size_of_rank_0: items of the first rank, which no other has more than.
+            settings: what must be as it is, by its name in messages.
+            taken: items that were used, if not all that were taken.
 
         Raises:
             SettingError: taken is no whole number from 0 to size.
@@ -80,6 +89,7 @@ class Progress:
             "seed": seed,
             "taken": self.taken if taken is None else _within(taken, size),
             "size": size,
+            "size_of_rank_0": size_of_rank_0,
             "world_size": self.world_size,
             "per_step": self.per_step,
             "of_step": self.of_step,
@@ -134,6 +144,12 @@ class Progress:
         world_size, taken, per_step = (int(state[name]) for name in ("world_size", "taken", "per_step"))
         if world_size == self.world_size:
             return min(taken, size)
+        if taken == state["size"] < state["size_of_rank_0"]:
+            raise SettingError(
+                f"the state is of a rank that had taken all its {taken} items, but rank 0 has "
+                f"{state['size_of_rank_0']}, so that it does not tell whether the last step was made; "
+                "load the state of rank 0"
+            )
         if taken == state["size"]:
             return size
         steps, in_step = divmod(taken, per_step)

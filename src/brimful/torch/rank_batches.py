@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from torch.utils.data import Sampler
 
 from brimful.batching.batches import Batches
 from brimful.batching.sharding import EMPTY, Shard, shard
 from brimful.torch.progress import Progress
+
+Item = TypeVar("Item", covariant=True)
 
 
 @dataclass(slots=True)
@@ -55,7 +61,9 @@ class RankBatches:
 
     def state(self, taken: int | None) -> dict[str, Any]:
         """Where the pass under way is."""
-        return self.progress.state(self.seed, len(self.shard()), self._settings(self.progress.epoch), taken)
+        batches = self.batches()
+        sizes = len(self._shard(batches)), len(self._shard(batches, rank=0))
+        return self.progress.state(self.seed, *sizes, self._settings(self.progress.epoch), taken)
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
@@ -72,5 +80,43 @@ class RankBatches:
             self._made = (seed, epoch), self.make(seed, epoch)
         return self._made[1]
 
-    def _shard(self, batches: Batches) -> Shard:
-        return shard(len(batches), self.rank, self.progress.world_size, self.policy, self.fill)
+    def _shard(self, batches: Batches, rank: int | None = None) -> Shard:
+        return shard(
+            len(batches), self.rank if rank is None else rank, self.progress.world_size, self.policy, self.fill
+        )
+
+
+class RankSampler(Sampler[Item]):
+    """What all samplers of batches are beside how they are made and given; nothing here is overridden."""
+
+    _rank_batches: RankBatches
+
+    def __len__(self) -> int:
+        """Items of this rank in the epoch that is set; where batches are made afresh, another may have some more."""
+        return len(self._rank_batches.shard())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch of the next pass."""
+        self._rank_batches.progress.set_epoch(epoch)
+
+    @property
+    def is_padding(self) -> npt.NDArray[np.bool_]:
+        """(items,) True where an item of this rank is repeated, or empty, to keep the ranks in step."""
+        return self._rank_batches.shard().is_padding
+
+    @property
+    def dropped(self) -> int:
+        """Items that no rank takes in this epoch."""
+        return self._rank_batches.shard().dropped
+
+    def state_dict(self, taken: int | None = None) -> dict[str, Any]:
+        """Where the pass under way is; with the items of this rank that were used, if the loader took more."""
+        return self._rank_batches.state(taken)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there; also with another number of ranks, where the class says so.
+
+        Raises:
+            SettingError: no state of such a sampler; with the reason, if it cannot be gone on from exactly.
+        """
+        self._rank_batches.load(state)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.assignment import PackAssignment
-from brimful.errors import DataError, LengthError, shown
+from brimful.errors import DataError, LengthError, SettingError, shown
 from brimful.lengths import IntArray, require_positive, whole_numbers
 
 Numbers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32]
@@ -70,8 +70,6 @@ def read_rows(rows: Sequence[Row], sequence_columns: Collection[str]) -> PackedR
             continue
         if name in _DERIVED:
             raise DataError(f"{name} follows from seq_lengths, and is made from them; drop that column")
-        if name == "input_ids" and values.dtype.kind != "i":
-            raise DataError("input_ids are whole numbers, not fractions")
         tokens[name] = values
     for name in sequence_columns:
         _require_everywhere(name, rows)
@@ -89,6 +87,7 @@ def join_sequences(
 
     Raises:
         DataError: the assignment is for another number of sequences.
+        SettingError: it is none.
 
     Example:
         >>> sequences = [{"input_ids": [1, 2]}, {"input_ids": [3]}, {"input_ids": [4, 5, 6]}]
@@ -96,6 +95,8 @@ def join_sequences(
         >>> [row["input_ids"].tolist() for row in join_sequences(sequences, packs, ())]
         [[4, 5, 6], [1, 2, 3]]
     """
+    if not isinstance(assignment, PackAssignment):
+        raise SettingError(f"an assignment is what brimful.assign gives, or None to pack here, not {shown(assignment)}")
     if len(assignment.sequence_ids) != len(sequences):
         raise DataError(
             f"the assignment is for {len(assignment.sequence_ids)} sequences, but there are {len(sequences)}; "
@@ -106,7 +107,7 @@ def join_sequences(
     values: npt.NDArray[Any]
     for name in sorted({name for row in sequences for name in row}):
         _require_everywhere(name, sequences, "sequence")
-        columns[name] = [np.asarray(row[name]) for row in sequences]
+        columns[name] = [as_array(row[name]) for row in sequences]
         for number, (values, length) in enumerate(zip(columns[name], lengths, strict=True)):
             if name in sequence_columns:
                 fits, expected = values.ndim == 0, "one"
@@ -116,6 +117,12 @@ def join_sequences(
                 raise DataError(
                     f"sequence {number} (the first is 0): {name} has a value of shape {values.shape}, not {expected}; "
                     f"columns of one value per sequence are named in sequence_columns"
+                )
+            if (
+                values.ndim and values.dtype.kind in "iufb"
+            ):  # before they are joined: NumPy might make fractions of them
+                columns[name][number] = int64_of(
+                    name, values, sequences[number][name], f"sequence {number} (the first is 0)"
                 )
     rows = []
     for number in range(assignment.packs):
@@ -131,10 +138,58 @@ def join_sequences(
 def sequence_lengths(sequences: Sequence[Row]) -> IntArray:
     """(sequences,) how many tokens each has; a DataError names the first without any."""
     _require_rows(sequences, "input_ids", "sequence")
+    for number, row in enumerate(sequences):
+        ids = row["input_ids"]
+        if isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
+            raise DataError(
+                f"sequence {number} (the first is 0): input_ids is a flat list of token ids, not {shown(ids)}"
+            )
     lengths = np.array([len(row["input_ids"]) for row in sequences], np.int64)
     if not lengths.all():
         raise DataError(f"sequence {np.argmin(lengths)} (the first is 0) has no tokens; leave it out")
     return lengths
+
+
+def as_array(values: Any) -> npt.NDArray[Any]:
+    """The values as NumPy sees them; lists of several lengths, which it refuses, as what is no number.
+
+    Example:
+        >>> as_array([[1, 2], [3]]).dtype
+        dtype('O')
+    """
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.full((1, 1), None)
+
+
+def int64_of(name: str, values: npt.NDArray[Any], given: Any, where: str) -> npt.NDArray[Any]:
+    """Whole numbers as int64, and others as they are; token ids are whole and from 0 up.
+
+    Args:
+        name: of the column.
+        values: (values,) numbers.
+        given: what they were made of.
+        where: the row, in messages.
+
+    Raises:
+        DataError: a number that int64 does not hold, or an input_ids that is no token id; names the first.
+
+    Example:
+        >>> int64_of("input_ids", np.array([5, -1]), [5, -1], "row 0")
+        Traceback (most recent call last):
+        brimful.errors.DataError: row 0: token ids are from 0 up, but item 1 of input_ids is -1
+    """
+    is_ids = name == "input_ids"
+    if values.dtype == np.uint64 or (is_ids and values.dtype.kind == "f"):
+        try:  # NumPy reads 2^63 beside a small number as a fraction: what was given tells the two apart
+            values = whole_numbers(given, name)
+        except LengthError as fault:
+            raise DataError(f"{where}: {fault}") from None
+    if is_ids and len(values) and values.min() < 0:
+        at = int(np.argmax(values < 0))
+        raise DataError(f"{where}: token ids are from 0 up, but item {at} of input_ids is {values[at]}")
+    return values if values.dtype.kind == "f" else values.astype(np.int64, copy=False)
 
 
 def _require_rows(rows: Sequence[Row], column: str, what: str = "row") -> None:
@@ -170,17 +225,14 @@ def _joined(name: str, rows: Sequence[Row], counts: list[int], unit: str) -> Num
     arrays = []
     for number, (row, count) in enumerate(zip(rows, counts, strict=True)):
         where = f"row {number} (the first is 0)"
-        try:
-            values = np.asarray(row[name])
-        except ValueError:  # lists of several lengths
-            values = np.empty(0, object)
+        values = as_array(row[name])
         if values.ndim != 1 or values.dtype.kind not in "iufb":
             raise DataError(f"{where}: {name} is a flat list of numbers, not {shown(row[name])}; drop other columns")
         if len(values) != count:
             raise DataError(f"{where}: {_of_another_length(name, len(values), row, count, unit)}")
-        arrays.append(values)
+        arrays.append(int64_of(name, values, row[name], where))
     joined = np.concatenate(arrays)
-    return joined.astype(np.float32) if joined.dtype.kind == "f" else joined.astype(np.int64)
+    return joined.astype(np.float32) if joined.dtype.kind == "f" else joined
 
 
 def _of_another_length(name: str, found: int, row: Row, count: int, unit: str) -> str:

@@ -26,12 +26,12 @@ from brimful.batching.chance import random_of
 from brimful.batching.length_grouped import ORDERS, default_mega_batch_mult, length_grouped_order, split_signs
 from brimful.batching.sharding import FILLS
 from brimful.batching.token_budget import token_budget_batches
-from brimful.errors import LengthError, SettingError
+from brimful.errors import LengthError, SettingError, shown
 from brimful.lengths import IntArray, validate_capacity, validate_lengths
 from brimful.torch.dataset_lengths import as_lengths, dataset_lengths
 from brimful.torch.pack_samplers import PackBatchSampler, PackSampler
 from brimful.torch.progress import Progress
-from brimful.torch.rank_batches import RankBatches
+from brimful.torch.rank_batches import RankBatches, RankSampler
 from brimful.torch.ranks import rank_and_world, shared_seed
 
 __all__ = ["LengthGroupedSampler", "PackBatchSampler", "PackSampler", "TokenBudgetBatchSampler"]
@@ -107,6 +107,10 @@ class LengthGroupedSampler(Sampler[int]):
             mega_batch_mult = default_mega_batch_mult(n, self.total_batch)
         self.mega_batch_mult = validate_capacity(mega_batch_mult, "mega_batch_mult")
         self.total_size = -(-n // self.total_batch) * self.total_batch if self.round_up else n
+        if generator is not None and not isinstance(generator, torch.Generator):
+            raise SettingError(
+                f"a generator is a torch.Generator, or None to draw by seed and epoch, not {shown(generator)}"
+            )
         self._generator, self._drawn_from = generator, generator and generator.get_state()
         self.seed = 0 if generator is not None else shared_seed(seed, self.world_size)
         per_step = self.per_device_batch_size
@@ -153,7 +157,7 @@ class LengthGroupedSampler(Sampler[int]):
 
     def __len__(self) -> int:
         """Indices of this rank in an epoch."""
-        return -(-(self.total_size - self.rank) // self.world_size)
+        return self._size(self.rank)
 
     def __iter__(self) -> Iterator[int]:
         return self._progress.run(lambda first: self._indices()[self.rank :: self.world_size][first:].tolist())
@@ -169,7 +173,7 @@ class LengthGroupedSampler(Sampler[int]):
 
     def state_dict(self, taken: int | None = None) -> dict[str, Any]:
         """Where the pass under way is; with the indices of this rank that were used, if the loader took more."""
-        state = self._progress.state(self.seed, len(self), self._settings, taken)
+        state = self._progress.state(self.seed, len(self), self._size(0), self._settings, taken)
         return state if self._drawn_from is None else {**state, "generator": self._drawn_from}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -183,6 +187,9 @@ class LengthGroupedSampler(Sampler[int]):
         self.seed = state["seed"]
         if self._generator is not None and "generator" in state:
             self._generator.set_state(state["generator"])
+
+    def _size(self, rank: int) -> int:
+        return -(-(self.total_size - rank) // self.world_size)
 
     def _indices(self) -> IntArray:
         generator = self._generator
@@ -212,11 +219,12 @@ class LengthGroupedSampler(Sampler[int]):
         }
 
 
-class TokenBudgetBatchSampler(Sampler[list[int]]):
+class TokenBudgetBatchSampler(RankSampler[list[int]]):
     """Batches of as many sequences as the device can compute within a budget of tokens, padding counted.
 
     A `batch_sampler` for a DataLoader. The ranks take the batches in turn; they are of about equal cost, since each
-    fills the budget.
+    fills the budget. With buckets one epoch may have some more batches than another. A state can be gone on from with
+    another number of ranks that divides the batches taken so far.
 
     Args:
         lengths: (sequences,) tokens, each ≥ 1: a list, tuple, array, tensor or Arrow column.
@@ -289,38 +297,8 @@ class TokenBudgetBatchSampler(Sampler[list[int]]):
         )
         self._rank_batches.batches()  # what is wrong with lengths and limits is said now
 
-    def __len__(self) -> int:
-        """Batches of this rank in the epoch that is set; with buckets another epoch may have some more or less."""
-        return len(self._rank_batches.shard())
-
     def __iter__(self) -> Iterator[list[int]]:
         return self._rank_batches.run()
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch of the next pass."""
-        self._rank_batches.progress.set_epoch(epoch)
-
-    @property
-    def is_padding(self) -> npt.NDArray[np.bool_]:
-        """(batches,) True where a batch of this rank is repeated or empty, to keep the ranks in step."""
-        return self._rank_batches.shard().is_padding
-
-    @property
-    def dropped(self) -> int:
-        """Batches that no rank takes in this epoch."""
-        return self._rank_batches.shard().dropped
-
-    def state_dict(self, taken: int | None = None) -> dict[str, Any]:
-        """Where the pass under way is; with the batches of this rank that were used, if the loader took more."""
-        return self._rank_batches.state(taken)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there; also with another number of ranks that divides the batches taken so far.
-
-        Raises:
-            SettingError: no state of such a sampler; with the reason, if it cannot be gone on from exactly.
-        """
-        self._rank_batches.load(state)
 
 
 def _digest(array: npt.NDArray[np.integer[Any]]) -> str:
