@@ -15,6 +15,7 @@ from brimful.cli.model_inputs import open_model  # noqa: E402
 from tests.models.tiny import tiny, tiny_config, transformers  # noqa: E402
 
 OWN = """
+import sys
 import torch
 from torch import nn
 from brimful.torch import PackedCollator
@@ -44,6 +45,15 @@ def fails():
     raise RuntimeError("no\\nweights")
 
 
+def leaves():
+    sys.exit(0)
+
+
+class LeavesLater(Own):
+    def forward(self, input_ids):
+        sys.exit(7)
+
+
 def three():
     return 3
 
@@ -64,6 +74,7 @@ def _one_thread():
 def own(tmp_path, monkeypatch):
     """A module of one's own in the current folder."""
     (tmp_path / "own_models.py").write_text(OWN)
+    (tmp_path / "leaves_at_once.py").write_text("import sys\nsys.exit(1)\n")
     monkeypatch.chdir(tmp_path)
     yield
     sys.modules.pop("own_models", None)
@@ -189,6 +200,10 @@ def test_a_function_of_ones_own(run):
             "Fine is of no architecture that there is a rule for; say how its inputs keep sequences apart",
         ),
         ("own_models:fails", "own_models:fails: the factory fails: RuntimeError: 'no\\nweights'"),
+        ("own_models:leaves", "own_models:leaves: the factory fails: its code calls sys.exit(0)"),
+        ("own_models:", "own_models:: a name is missing after the colon; give module:factory"),
+        (":three", ":three: a name is missing before the colon; give module:factory"),
+        ("leaves_at_once:x", "leaves_at_once:x: leaves_at_once cannot be imported: its code calls sys.exit(1)"),
         ("own_models:three", "own_models:three: the factory returns a torch module, or a pair of it and the function"),
         ("own_models:nothing", "own_models:nothing: there is no nothing in own_models"),
         ("no_such_module:x", "no_such_module:x: no_such_module cannot be imported: ModuleNotFoundError"),
@@ -196,6 +211,13 @@ def test_a_function_of_ones_own(run):
 )
 def test_a_function_that_makes_no_model(run, name, error):
     assert run("verify", name).error.startswith(error)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_model_that_ends_the_program_is_bad_input(run):
+    said = run("verify", "own_models:LeavesLater", "--attention", "sdpa")
+    assert said.status == 2
+    assert said.error == "own_models:LeavesLater: cannot be verified: its code calls sys.exit(7)"
 
 
 def test_bad_input_is_one_line(run, folder, tmp_path):

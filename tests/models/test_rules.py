@@ -154,6 +154,24 @@ def test_what_is_refused_by_its_settings():
         rule_for(whole.config)
 
 
+@pytest.mark.parametrize("name", ["mixtral", "qwen2_moe", "qwen3_moe", "gpt_oss"])
+def test_a_loss_of_the_router_over_the_whole_batch_is_refused(name):
+    with pytest.raises(
+        SettingError,
+        match=rf"^'{name}' cannot be packed: with output_router_logits=True its auxiliary loss is over the whole batch"
+        r".*; set config.output_router_logits=False$",
+    ):
+        rule_for(tiny(name, output_router_logits=True))
+    assert rule_for(tiny(name)).causal
+
+
+def test_heads_per_sequence_of_causal_models_are_refused():
+    for name, head in (("llama", "ForSequenceClassification"), ("gpt2", "DoubleHeadsModel")):
+        with pytest.raises(SettingError, match=rf"^'{name}' cannot be packed: its head takes one token of each row, n"):
+            rule_for(tiny(name, head=head, pad_token_id=0))
+    assert not rule_for(tiny("bert", head="ForSequenceClassification")).causal
+
+
 def test_errors_say_what_there_is_and_what_to_do():
     with pytest.raises(
         SettingError, match=r"^there is no rule for the architecture 'xglm'; choose an attention, prove it"

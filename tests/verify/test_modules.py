@@ -13,7 +13,7 @@ from brimful import DataError
 from brimful.models.packed_encoder import PackedEncoder
 from brimful.torch import PackedCollator
 from brimful.verify import verify
-from tests.models.tiny import tiny
+from tests.models.tiny import tiny, transformers
 from tests.verify.reports import detail, diagnosis
 
 VOCABULARY, WIDTH = 60, 8
@@ -242,10 +242,10 @@ def test_packed_heads_are_proved_as_well():
 def test_packed_heads_that_pool_the_wrong_token(monkeypatch):
     from brimful.models import packed_encoder
 
-    def first_of_row(values, seq_lengths):
-        return values[:, :1].expand(-1, seq_lengths.shape[1], *values.shape[2:])
+    def first_of_row(segment_ids, segments):
+        return segment_ids.new_zeros((len(segment_ids), segments)).long()
 
-    monkeypatch.setattr(packed_encoder, "first_tokens", first_of_row)
+    monkeypatch.setattr(packed_encoder, "_first_slots", first_of_row)
     report = verify(PackedEncoder(tiny("bert", head="ForSequenceClassification")), dtypes=["float64"])
     assert {each.what for each in report.differences} == {"output", "loss", "gradient"}
 
@@ -276,3 +276,156 @@ def test_a_batch_that_loses_a_sequence():
         DataError, match=r"in the batch that collate makes of \[3 1\] in rows of 5, sequence 0 of row 0 is"
     ):
         verify(Attention(), [[1, 2, 3], [4]], collate=collate)
+
+
+@pytest.mark.parametrize("width", [3, 6, 8, 40, 72])
+def test_an_output_as_wide_as_a_row_has_slots_is_not_taken_for_one_value_per_token(width):
+    """BERT's pooled output, and that of a module of one's own beside its outputs per token."""
+    heads = 2 if width % 2 == 0 else 1
+    config = transformers.BertConfig(
+        vocab_size=90, hidden_size=width, num_attention_heads=heads, num_hidden_layers=1, intermediate_size=12
+    )
+    report = verify(transformers.BertModel(config).eval(), dtypes=["float64"])
+    assert report.passed, str(report)
+
+    class Pools(Attention):
+        def __init__(self):
+            super().__init__()
+            self.pool = nn.Linear(VOCABULARY, width)
+
+        def forward(self, input_ids, position_ids, attention_mask):
+            logits = super().forward(input_ids, position_ids, attention_mask)
+            return {"logits": logits, "pooled": self.pool(logits[:, 0])}
+
+    report = verify(Pools(), attention="sdpa", dtypes=["float64"])
+    assert "pooled has one value per row" in diagnosis(report).cause
+    assert {each.name for each in report.differences} <= {"pooled"}
+
+
+def test_a_module_that_reaches_farther_than_a_few_tokens():
+    class Dilated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = nn.Embedding(90, 8)
+            self.conv = nn.Conv1d(8, 8, kernel_size=2, dilation=12)
+
+        def forward(self, input_ids):
+            return self.conv(functional.pad(self.tokens(input_ids).mT, (12, 0))).mT
+
+    report = verify(Dilated(), attention="sdpa", dtypes=["float32"])
+    assert {leak.case for leak in report.leaks} == {"[40 30 1] in rows of 73"}
+    assert diagnosis(report).part == "Dilated"
+    assert "sequences of up to 40 tokens changed one by one" in detail(report, "isolation")
+
+
+def test_longer_sequences_that_a_collator_does_not_take_are_said_to_be_untested():
+    collate = PackedCollator(8, 0)
+    report = verify(Attention(), collate=collate, dtypes=["float32"])
+    assert report.passed
+    assert report.notes[0].startswith("longer sequences, [35 26] in rows of 63, were not tested: ")
+    assert "sequences of up to 5 tokens changed one by one" in detail(report, "isolation")
+
+
+def test_rows_are_no_longer_than_a_table_of_positions():
+    module = Attention()
+    module.positions = nn.Embedding(30, WIDTH)
+    report = verify(module, attention="sdpa", dtypes=["float32"])
+    assert report.passed, str(report)
+    assert "sequences of up to 16 tokens" in detail(report, "isolation")  # and 12 beside it, in a row of 30
+
+
+def test_statistics_over_the_batch_in_training_are_noted():
+    class Normed(Attention):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm1d(VOCABULARY)
+
+        def forward(self, input_ids, position_ids, attention_mask):
+            return self.norm(super().forward(input_ids, position_ids, attention_mask).mT).mT
+
+    report = verify(Normed(), attention="sdpa", dtypes=["float32"])
+    assert any(
+        note.startswith("norm (BatchNorm1d) normalizes over all tokens of a batch in train mode")
+        for note in report.notes
+    )
+    assert not any("BatchNorm" in note for note in verify(Attention(), attention="sdpa", dtypes=["float32"]).notes)
+
+
+def test_labels_that_are_no_labels_of_tokens_do_not_stop_the_diagnosis():
+    class Wrong(PackedEncoder):
+        def forward(self, **batch):
+            outputs = super().forward(**batch)
+            outputs["loss"] = outputs["loss"] * 1.5
+            return outputs
+
+    report = verify(Wrong(tiny("bert", head="ForSequenceClassification")), dtypes=["float64"])
+    assert {each.what for each in report.differences} == {"loss", "gradient"}
+    assert "the loss is neither the mean over the tokens" in diagnosis(report).cause
+
+
+def test_a_diagnosis_that_fails_does_not_hide_the_report(monkeypatch):
+    def fails(*_):
+        raise KeyError("no such part")
+
+    monkeypatch.setattr("brimful.verify.diagnosis.first_part", fails)
+    report = verify(Attention(), collate=naive, dtypes=["float32"])
+    assert report.leaks
+    assert diagnosis(report).cause == "not found, for the search for it failed with KeyError: 'no such part'"
+    assert "start from the largest difference or leak" in diagnosis(report).remedy
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_a_loss_is_judged_by_the_dtype_of_the_model(dtype):
+    for model in (PackedEncoder(tiny("bert", head="ForSequenceClassification")), tiny("llama"), tiny("bert")):
+        report = verify(model, dtypes=[dtype])
+        assert report.passed, str(report)
+        allowed = "5e-02" if dtype == "bfloat16" else "5e-03"
+        assert f"in {dtype} ({allowed} allowed)" in detail(report, "loss")
+
+
+def test_isolation_is_judged_as_float32_where_a_model_in_float64_computes_in_it():
+    class Single(Attention):
+        """With a constant that rounds in float32 and moves with the tokens of the row, within its rounding."""
+
+        def forward(self, input_ids, position_ids, attention_mask):
+            logits = super().forward(input_ids, position_ids, attention_mask).float()
+            return logits + 1e-8 * input_ids.sum().float().cos()
+
+    module = Single()
+    assert verify(module, attention="sdpa", dtypes=["float64"]).passed
+
+
+def test_dropout_that_is_left_on():
+    class Drops(Attention):
+        def forward(self, input_ids, position_ids, attention_mask):
+            return functional.dropout(super().forward(input_ids, position_ids, attention_mask), 0.3)
+
+    report = verify(Drops(), attention="sdpa", dtypes=["float32"])
+    assert "the same batch run twice differs by " in diagnosis(report).cause
+    assert "dropout is left on, or the model keeps a state" in diagnosis(report).cause
+
+
+def test_values_that_are_no_numbers_alone_either():
+    class Divides(Attention):
+        def forward(self, input_ids, position_ids, attention_mask):
+            logits = super().forward(input_ids, position_ids, attention_mask)
+            return logits / (position_ids[..., None] - 1)
+
+    report = verify(Divides(), attention="sdpa", dtypes=["float32"])
+    assert diagnosis(report).cause.startswith("output is NaN or infinite for a sequence alone as well")
+
+
+def test_rounding_is_told_from_a_fault():
+    """A large number is added and taken away again: 1e-3 is left of float32, and nothing of a fault in float64."""
+
+    class Cancels(Attention):
+        def forward(self, input_ids, position_ids, attention_mask):
+            logits = super().forward(input_ids, position_ids, attention_mask)
+            large = 1e3 * (1 + input_ids.double().sum(1).sin().to(logits)[:, None, None])
+            return logits + large - large
+
+    report = verify(Cancels(), attention="sdpa", dtypes=["float32"])
+    assert diagnosis(report).cause.startswith("rounding only: in float64 the same rows agree to ")
+    assert diagnosis(report).remedy.startswith("allow more in float32: a tolerance above ")
+    fault = verify(Attention(), collate=naive, dtypes=["float32"])
+    assert "rounding only" not in diagnosis(fault).cause

@@ -75,7 +75,7 @@ def test_gradients_are_compared_for_every_parameter():
             return self.tokens(input_ids) * Wrong.apply(self.scale)
 
     report = verify(Own(), attention="sdpa", dtypes=["float64"])  # right once, but not once for each sequence
-    assert [(each.what, each.name) for each in report.differences] == [("gradient", "scale")] * 3
+    assert [(each.what, each.name) for each in report.differences] == [("gradient", "scale")] * 4
     with torch.no_grad():
         assert verify(Own(), attention="sdpa", dtypes=["float64"]).differences
     with torch.inference_mode():
@@ -195,7 +195,8 @@ def test_a_report_prints_what_is_wrong_and_where():
     assert lines[0] == "BertForMaskedLM with attention 'positions': packed is NOT the same as separate"
     assert lines[1].startswith("  FAILED outputs: largest difference ")
     assert any(
-        line.startswith("  FAILED isolation: 3 sequences changed one by one, and the padding of 1") for line in lines
+        line.startswith("  FAILED isolation: 3 sequences of up to 3 tokens changed one by one, and the padding of 1")
+        for line in lines
     )
     assert any(line.startswith("  changing sequence 1 of row 1 changed logits of sequence") for line in lines) or any(
         line.startswith("  changing ") for line in lines
@@ -264,7 +265,10 @@ class Silent(nn.Module):
 
 def test_own_sequences_for_a_module_without_a_vocabulary():
     assert verify(Silent(), SEQUENCES, attention="sdpa", dtypes=["float64"]).passed
-    with pytest.raises(SettingError, match=r"^Silent has no config.vocab_size and no embedding .*; give sequences$"):
+    with pytest.raises(
+        SettingError,
+        match=r"^Silent has no config.vocab_size and no embedding .*; give sequences, in Python: verify\(model, seq",
+    ):
         verify(Silent(), attention="sdpa")
 
 
@@ -341,3 +345,19 @@ def test_wrapped_models():
     assert diagnosis(verify(nn.DataParallel(tiny("mamba")), attention="positions", dtypes=["float32"])).part
     compiled: Any = torch.compile(tiny("bert"), backend="eager")
     assert verify(compiled, SEQUENCES).model == "BertForMaskedLM"
+
+
+def test_too_few_positions_for_the_sequences_that_are_drawn():
+    with pytest.raises(
+        SettingError, match=r"^GPT2LMHeadModel has n_positions 4, and verify draws sequences of up to 5 tokens; make "
+    ):
+        verify(tiny("gpt2", n_positions=4))
+    assert verify(tiny("gpt2", n_positions=8), [[11, 12, 13], [14]], dtypes=["float32"]).passed
+
+
+def test_a_collate_that_fails():
+    def collate(rows):
+        return rows[0]["nothing"]
+
+    with pytest.raises(DataError, match=r"^collate fails on \[3 1 2\] in rows of 7: KeyError: 'nothing'$"):
+        verify(tiny("bert"), SEQUENCES, collate=collate)

@@ -79,7 +79,7 @@ def _from_folder(folder: Path, attention: str | None, allow_pickle: bool) -> Mod
                 "where they come from"
             )
     model_class = _class_of(config)
-    with _one_line(f"{folder}: cannot be loaded"):
+    with one_line(f"{folder}: cannot be loaded"):
         model = model_class.from_pretrained(
             folder,
             config=config,
@@ -95,7 +95,7 @@ def _from_config(path: Path, attention: str | None) -> ModelInput:
 
     config = _read_config(path)
     notes = [f"{path}: random weights"]
-    with _one_line(f"{path}: no model can be made of it"), torch.random.fork_rng(devices=[]):
+    with one_line(f"{path}: no model can be made of it"), torch.random.fork_rng(devices=[]):
         if (size := _size(config)) > _MOST_PARAMETERS:
             config, how = _smaller(config)
             notes.append(f"{path}: {size:,} parameters are too many to draw; here it has {how}")
@@ -115,9 +115,12 @@ def _from_factory(name: str) -> ModelInput:
     from torch import nn
 
     module_name, _, attribute = name.partition(":")
+    for part, where in ((module_name, "before"), (attribute, "after")):
+        if not part:
+            raise DataError(f"{name}: a name is missing {where} the colon; give module:factory")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        with _one_line(f"{name}: {module_name} cannot be imported"):
+        with one_line(f"{name}: {module_name} cannot be imported"):
             found: Any = importlib.import_module(module_name)
         for part in attribute.split("."):
             if not hasattr(found, part):
@@ -125,7 +128,7 @@ def _from_factory(name: str) -> ModelInput:
             found = getattr(found, part)
         made = found
         if not isinstance(found, nn.Module):
-            with _one_line(f"{name}: the factory fails"):
+            with one_line(f"{name}: the factory fails"):
                 made = found()
     finally:
         sys.path.remove(str(Path.cwd()))
@@ -158,7 +161,7 @@ def _read_config(path: Path) -> Any:
         raise DataError(f"{path}: has no model_type, so it is no configuration of transformers")
     if "auto_map" in values:
         raise DataError(f"{path}: brings code of its own, which is not run here; use module:factory to make the model")
-    with _one_line(f"{path}: cannot be read"):
+    with one_line(f"{path}: cannot be read"):
         return transformers.AutoConfig.for_model(**values)
 
 
@@ -218,11 +221,13 @@ def _smaller(config: Any) -> tuple[Any, str]:
 
 
 @contextmanager
-def _one_line(what: str) -> Iterator[None]:
+def one_line(what: str) -> Iterator[None]:
     """What the code of others raises, as one line that says what was tried."""
     try:
         yield
     except (BrimfulError, KeyboardInterrupt):
         raise
+    except SystemExit as end:
+        raise SettingError(f"{what}: its code calls sys.exit({end.code!r})") from None
     except Exception as fault:
         raise SettingError(f"{what}: {type(fault).__name__}: {shown(str(fault), 300)}") from fault

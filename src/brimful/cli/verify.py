@@ -64,7 +64,7 @@ def command(
             from brimful.verify import verify
         except ImportError as fault:
             raise SettingError(str(fault)) from None
-        from brimful.cli.model_inputs import open_model
+        from brimful.cli.model_inputs import one_line, open_model
 
         with printing.status("verifying") as now:
             now("loading the model")
@@ -72,14 +72,15 @@ def command(
             for note in opened.notes:
                 print(note, file=sys.stderr)
             now("running it")
-            report = verify(
-                opened.model,
-                attention=attention,
-                tolerance=tolerance,
-                collate=opened.collate if attention is None else None,
-                causal=causal,
-                dtypes=dtype or ("float32", "float64"),
-            )
+            with one_line(f"{model}: cannot be verified"):
+                report = verify(
+                    opened.model,
+                    attention=attention,
+                    tolerance=tolerance,
+                    collate=opened.collate if attention is None else None,
+                    causal=causal,
+                    dtypes=dtype or ("float32", "float64"),
+                )
         if json:
             printing.print_json({"input": model, **report.to_json()})
         else:

@@ -28,7 +28,10 @@ class Architecture:
 
     def refuses(self, config: Any, model: Any) -> str | None:
         """Why this model cannot be packed, or None if it can."""
-        return self.refusal(config, model) if callable(self.refusal) else self.refusal
+        reason = self.refusal(config, model) if callable(self.refusal) else self.refusal
+        if reason is None and self.causal and type(model).__name__.endswith(_ONE_PER_ROW):
+            return _LAST_TOKEN
+        return reason
 
     def position_offset(self, config: Any) -> int:
         """What position 0 of a sequence is called."""
@@ -38,6 +41,11 @@ class Architecture:
 _RECURRENT = "its recurrent state and its convolution run on from one sequence into the next, whatever the mask"
 _MIXED = "some of its layers are recurrent or convolutions, which run on from one sequence into the next"
 _ALIBI = "its ALiBi bias counts over the whole row, not from the start of each sequence"
+_ONE_PER_ROW = ("ForSequenceClassification", "DoubleHeadsModel")
+_LAST_TOKEN = (
+    "its head takes one token of each row, not of each sequence; take the hidden states of the model below it at the "
+    "last token of each sequence, and put the head on those"
+)
 _OWN_MASK = "it makes its attention from a mask of one value a token, and takes no mask of pairs"
 
 
@@ -47,6 +55,15 @@ def _alibi_if_set(config: Any, _: Any) -> str | None:
 
 def _decoder_if_set(config: Any, _: Any) -> str | None:
     return "as a decoder it has no rule; load it as an encoder" if getattr(config, "is_decoder", False) else None
+
+
+def _router_loss_if_set(config: Any, _: Any) -> str | None:
+    if not getattr(config, "output_router_logits", False):
+        return None
+    return (
+        "with output_router_logits=True its auxiliary loss is over the whole batch, padding too, and takes a mask of "
+        "one value a token, not of pairs; set config.output_router_logits=False"
+    )
 
 
 def _beside_a_decoder(config: Any, model: Any) -> str | None:
@@ -62,6 +79,7 @@ def _beside_a_decoder(config: Any, model: Any) -> str | None:
 _ENCODER = Architecture(causal=False, refusal=_decoder_if_set)
 _ROBERTA = Architecture(causal=False, counts_from_padding=True, refusal=_decoder_if_set)
 _DECODER = Architecture(causal=True, finds_boundaries=True)
+_EXPERTS = Architecture(causal=True, finds_boundaries=True, refusal=_router_loss_if_set)
 _NEEDS_MASK = Architecture(causal=True)
 
 
@@ -76,11 +94,13 @@ ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType(
         **dict.fromkeys(("camembert", "data2vec-text", "mpnet", "roberta", "roberta-prelayernorm"), _ROBERTA),
         **dict.fromkeys(("xlm-roberta", "xlm-roberta-xl"), _ROBERTA),
         **dict.fromkeys(("codegen", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj"), _DECODER),
-        **dict.fromkeys(("llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), _DECODER),
+        **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3"), _DECODER),
+        **dict.fromkeys(("mixtral", "qwen2_moe", "qwen3_moe"), _EXPERTS),
         **dict.fromkeys(("gemma", "gemma2", "gemma3_text", "phi", "phi3"), _DECODER),
         **dict.fromkeys(("cohere", "cohere2", "glm", "granite", "nemotron", "olmo", "olmo2", "olmo3"), _DECODER),
         **dict.fromkeys(("deepseek_v3", "smollm3", "stablelm", "starcoder2"), _DECODER),
-        **dict.fromkeys(("biogpt", "gpt_oss", "opt"), _NEEDS_MASK),
+        **dict.fromkeys(("biogpt", "opt"), _NEEDS_MASK),
+        "gpt_oss": Architecture(causal=True, refusal=_router_loss_if_set),
         "falcon": Architecture(causal=True, finds_boundaries=True, refusal=_alibi_if_set),
         **dict.fromkeys(("bloom", "mpt"), _refused(_ALIBI)),
         **dict.fromkeys(("falcon_mamba", "mamba", "mamba2", "rwkv"), _refused(_RECURRENT)),

@@ -44,7 +44,7 @@ def pad_collate(
 
     Raises:
         DataError: a row without tokens, or a column that is missing in one, has another length or is no numbers; token
-            ids that are not whole or below 0; what is no list of rows.
+            ids that are not whole; what is no list of rows. (Ids below 0, such as those that stand for images, pass.)
         SettingError: a pad_to that there is not, a pad_token_id below 0; varlen with more than one row, or one that
             is not packed.
 

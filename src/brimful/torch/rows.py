@@ -173,12 +173,12 @@ def int64_of(name: str, values: npt.NDArray[Any], given: Any, where: str) -> npt
         where: the row, in messages.
 
     Raises:
-        DataError: a number that int64 does not hold, or an input_ids that is no token id; names the first.
+        DataError: a number that int64 does not hold, or an input_ids that is a fraction; names the first.
 
     Example:
-        >>> int64_of("input_ids", np.array([5, -1]), [5, -1], "row 0")
+        >>> int64_of("input_ids", np.array([0.5]), [0.5], "row 0")
         Traceback (most recent call last):
-        brimful.errors.DataError: row 0: token ids are from 0 up, but item 1 of input_ids is -1
+        brimful.errors.DataError: row 0: input_ids are whole numbers, but item 0 is 0.5 (float)
     """
     is_ids = name == "input_ids"
     if values.dtype == np.uint64 or (is_ids and values.dtype.kind == "f"):
@@ -186,9 +186,6 @@ def int64_of(name: str, values: npt.NDArray[Any], given: Any, where: str) -> npt
             values = whole_numbers(given, name)
         except LengthError as fault:
             raise DataError(f"{where}: {fault}") from None
-    if is_ids and len(values) and values.min() < 0:
-        at = int(np.argmax(values < 0))
-        raise DataError(f"{where}: token ids are from 0 up, but item {at} of input_ids is {values[at]}")
     return values if values.dtype.kind == "f" else values.astype(np.int64, copy=False)
 
 
@@ -230,7 +227,11 @@ def _joined(name: str, rows: Sequence[Row], counts: list[int], unit: str) -> Num
             raise DataError(f"{where}: {name} is a flat list of numbers, not {shown(row[name])}; drop other columns")
         if len(values) != count:
             raise DataError(f"{where}: {_of_another_length(name, len(values), row, count, unit)}")
-        arrays.append(int64_of(name, values, row[name], where))
+        values = int64_of(name, values, row[name], where)
+        if name == "input_ids" and len(values) and values.min() < 0:
+            at = int(np.argmax(values < 0))
+            raise DataError(f"{where}: token ids are from 0 up, but item {at} of input_ids is {values[at]}")
+        arrays.append(values)
     joined = np.concatenate(arrays)
     return joined.astype(np.float32) if joined.dtype.kind == "f" else joined
 

@@ -21,6 +21,7 @@ _HANDED_ON = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", 
 """What models of transformers take without naming it in their forward."""
 
 _NOT_COMPARED = ("loss", "hidden_states", "attentions", "router_logits", "aux_loss")
+_SEEN_BY_FEW = "pooler_output"  # of the first token of a row: no loss is made of it but through a head
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,11 @@ def _outcome(result: Any) -> Outcome:
         loss = named.get("loss")
     if loss is None:
         loss = next((value for value in named.values() if not value.ndim), None)
-    outputs = {name: value for name, value in named.items() if value.ndim and name not in _NOT_COMPARED}
+    outputs = {
+        name: value
+        for name, value in named.items()
+        if value.ndim and name not in _NOT_COMPARED and not (name == _SEEN_BY_FEW and value.ndim == 2)
+    }
     return Outcome(outputs, loss if isinstance(loss, Tensor) and not loss.ndim else None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,7 +24,13 @@ AWKWARD = (
 )
 """Lengths of the sequences in each row of a batch, and the token slots of a row."""
 
+LONGEST = 40
+"""Tokens of the longest sequence of the long case, which is beside one of three quarters of that."""
+
 _LONGEST_WINDOW = 256
+
+IN_PYTHON = "give sequences, in Python: verify(model, sequences=…)"
+"""The remedy where tokens cannot be drawn; the command line has no option for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +103,50 @@ def other_token(token: int, vocabulary: Sequence[int]) -> int:
     return vocabulary[at] if vocabulary[at] != token else vocabulary[(at + 1) % len(vocabulary)]
 
 
-def awkward_cases(vocabulary: Sequence[int], label: Label, window: int | None) -> list[Case]:
+def awkward_cases(
+    vocabulary: Sequence[int], label: Label, window: int | None, widths: Collection[int] = ()
+) -> list[Case]:
     """The cases of `AWKWARD`, and with a sliding window one of sequences that are longer than it.
 
     Args:
         vocabulary: the tokens to draw from; all different within a case, if there are enough.
         label: what the labels of a sequence are.
         window: tokens; None for none. Windows above 256 are left to the user's own sequences.
+        widths: numbers that no row has as its slots or sequences; outputs of that width would look like one value for
+            each of those.
     """
     rng = np.random.default_rng(0)
     lengths = list(AWKWARD)
     if window is not None and window <= _LONGEST_WINDOW:
         lengths.append((((window + 3, 2, 2 * window + 1),), 3 * window + 7))
-    return [_draw(rows, max_length, vocabulary, label, rng) for rows, max_length in lengths]
+    return [_draw(*_told_apart(rows, max_length, widths), vocabulary, label, rng) for rows, max_length in lengths]
+
+
+def long_case(vocabulary: Sequence[int], label: Label, longest: int, widths: Collection[int] = ()) -> Case:
+    """Two sequences far longer than the awkward ones, for what reaches beyond a few tokens, and padding.
+
+    Args:
+        vocabulary, label, widths: as for `awkward_cases`.
+        longest: tokens of the longer one.
+
+    Example:
+        >>> str(long_case(range(99), lambda *_: {}, 40))
+        '[40 30] in rows of 72'
+    """
+    lengths = (longest, 3 * longest // 4)
+    rows, max_length = _told_apart((lengths,), sum(lengths) + 2, widths)
+    return _draw(rows, max_length, vocabulary, label, np.random.default_rng(1))
+
+
+def _told_apart(
+    rows: Sequence[Sequence[int]], max_length: int, widths: Collection[int]
+) -> tuple[Sequence[Sequence[int]], int]:
+    """The same with so many slots, and sequences in a row, that they are none of these widths; full rows stay full."""
+    widths = set(widths) - {0, 1}  # one token alone is the same either way
+    while (most := max(map(len, rows), default=0)) in widths or max_length in widths:
+        rows = [(*row, 1) if sum(row) == max_length or len(row) == most else row for row in rows]
+        max_length += 1
+    return rows, max_length
 
 
 def exercises(window: int | None) -> bool:
@@ -117,14 +154,14 @@ def exercises(window: int | None) -> bool:
     return window is None or window <= _LONGEST_WINDOW
 
 
-def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, padding: int = 1) -> Case:
+def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, widths: Collection[int] = ()) -> Case:
     """The user's own sequences in one row, with a little padding behind them.
 
     Args:
         sequences: lists of tokens, or mappings of columns with one value per token or one per sequence, among them
             input_ids.
         label: what the labels of a sequence are that brings none.
-        padding: token slots.
+        widths: as for `awkward_cases`.
 
     Raises:
         DataError: there are none, one has no tokens, or a column of another length.
@@ -142,7 +179,8 @@ def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, padding: 
     rng = np.random.default_rng(0)
     columns = [{**label(sequence["input_ids"], rng), **sequence} for sequence in columns]
     tokens = sum(len(sequence["input_ids"]) for sequence in columns)
-    return Case((tuple(columns),), tokens + padding)
+    _, max_length = _told_apart((), tokens + 1, widths)
+    return Case((tuple(columns),), max_length)
 
 
 def _columns(sequence: Any, number: int) -> dict[str, Any]:
@@ -175,7 +213,7 @@ def _draw(
 ) -> Case:
     total = sum(sum(row) for row in rows)
     if len(vocabulary) < 2:
-        raise SettingError("the model knows fewer than 2 tokens, so none can be changed; give sequences")
+        raise SettingError("the model knows fewer than 2 tokens, so none can be changed; " + IN_PYTHON)
     drawn = iter(rng.choice(np.asarray(vocabulary), size=total, replace=total > len(vocabulary)).tolist())
 
     def sequence(length: int) -> Columns:

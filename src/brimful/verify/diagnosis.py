@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -12,6 +12,7 @@ from brimful.verify.cases import Case
 from brimful.verify.causes import find_cause
 from brimful.verify.equality import Comparison, Tolerance, compare
 from brimful.verify.isolation import isolate
+from brimful.verify.other_faults import not_of_packing
 from brimful.verify.parts import first_part
 from brimful.verify.report import Diagnosis, Leak
 
@@ -24,8 +25,9 @@ def diagnose(
     tolerance: Tolerance,
     comparison: Comparison,
     leaks: Sequence[Leak],
+    in_float64: Callable[[], Subject],
 ) -> Diagnosis:
-    """Where a case that failed goes wrong first, the likely cause, and the remedy.
+    """Where a case that failed goes wrong first, the likely cause, and the remedy; or that it could not be found.
 
     Args:
         subject: the model.
@@ -34,7 +36,28 @@ def diagnose(
         vocabulary: the tokens to draw others from.
         tolerance: the largest difference that is none.
         comparison, leaks: what was found for the case.
+        in_float64: makes the same subject in float64.
     """
+    try:
+        return not_of_packing(subject, case, vocabulary, tolerance, comparison, leaks, in_float64) or _of_packing(
+            subject, case, rule, vocabulary, tolerance, comparison, leaks
+        )
+    except Exception as fault:  # a cause that cannot be found must not hide what was found
+        return Diagnosis(
+            f"not found, for the search for it failed with {type(fault).__name__}: {fault}",
+            "start from the largest difference or leak that is reported",
+        )
+
+
+def _of_packing(
+    subject: Subject,
+    case: Case,
+    rule: PackingRule,
+    vocabulary: Sequence[int],
+    tolerance: Tolerance,
+    comparison: Comparison,
+    leaks: Sequence[Leak],
+) -> Diagnosis:
     kinds = {each.what for each in comparison.differences}
     if comparison.per_row and not leaks and comparison.worst.get("output", 0.0) <= tolerance.if_float32:
         return Diagnosis(
@@ -71,7 +94,8 @@ def _of_the_loss(subject: Subject, case: Case, tolerance: Tolerance) -> Diagnosi
     """Outputs agree and the loss does not: a target across a boundary, or a mean over the wrong things."""
 
     def without_first(batch: Batch, case: Case) -> Batch:
-        if not isinstance(labels := batch.get("labels"), torch.Tensor):
+        labels = batch.get("labels")
+        if not isinstance(labels, torch.Tensor) or labels.shape != batch["input_ids"].shape:
             return batch
         labels = labels.clone()
         for row, first, _ in subject.places(case, batch).spans:

@@ -66,7 +66,11 @@ class Findings:
         if not changes:
             self.notes.append("isolation: not tested, for the model gives a loss and no outputs")
             return None
-        what = f"{changes} sequences changed one by one, and the padding of {paddings} batch{'es' * (paddings != 1)}"
+        longest = max(each.longest for each in self.isolations)
+        what = (
+            f"{changes} sequences of up to {longest} token{'s' * (longest != 1)} changed one by one, "
+            f"and the padding of {paddings} batch{'es' * (paddings != 1)}"
+        )
         if leaks:
             reached = len({(leak.case, leak.changed) for leak in leaks})
             return Check("isolation", False, f"{what}: {reached} changes reached other sequences, by up to {worst:.1e}")

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
 from torch import nn
 
-from brimful.errors import SettingError
+from brimful.errors import BrimfulError, SettingError
 from brimful.models.packed_encoder import PackedEncoder
 from brimful.models.rules import PackingRule
 from brimful.torch.collate import Attention, PackedCollator
 from brimful.verify.calls import Batch, Subject
-from brimful.verify.cases import Case, Label, given_case
+from brimful.verify.cases import (
+    AWKWARD,
+    IN_PYTHON,
+    LONGEST,
+    Case,
+    Label,
+    awkward_cases,
+    exercises,
+    given_case,
+    long_case,
+)
 
 _MOST_TOKENS = 4096  # of a vocabulary, to draw from
+_LONGEST_AWKWARD = max(length for rows, _ in AWKWARD for row in rows for length in row)
 _SPECIAL = ("pad", "bos", "eos", "sep", "cls", "mask", "unk", "decoder_start")
 
 
@@ -44,6 +56,74 @@ def by_rule(rule: PackingRule, model: nn.Module, dtype: torch.dtype) -> Callable
     return collate
 
 
+def cases_for(
+    subject: Subject,
+    model: nn.Module,
+    sequences: Sequence[Any] | None,
+    vocabulary: Sequence[int],
+    rule: PackingRule,
+    own_collate: bool,
+) -> tuple[list[Case], list[str]]:
+    """What is run: the user's own sequences, or the awkward lengths and long ones; and notes on what is not.
+
+    Args:
+        subject: the model under test.
+        model: the one in it that has the configuration.
+        sequences: the user's own, or None.
+        vocabulary: the tokens to draw from.
+        rule: how the model is to be packed.
+        own_collate: whether the user's own function makes the rows, which may be made for one length only.
+
+    Raises:
+        SettingError: the model has too few positions.
+        DataError: sequences that are none.
+    """
+    label = labels_for(subject, rule, vocabulary)
+    parameters = () if own_collate else subject.model.parameters()
+    widths = {size for parameter in parameters for size in parameter.shape}
+    if sequences is not None:
+        return [given_case(sequences, label, widths)], []
+    notes: list[str] = []
+    positions, name = _positions(model)
+    longest = positions - rule.position_offset
+    if longest < _LONGEST_AWKWARD:
+        raise SettingError(
+            f"{type(model).__name__} has {name} {positions}, and verify draws sequences of up to {_LONGEST_AWKWARD} "
+            f"tokens; make {name} larger, or {IN_PYTHON}"
+        )
+    window = rule.sliding_window
+    if window is not None and (not exercises(window) or 2 * window + 1 > longest):
+        notes.append(f"the sliding window of {window} was not reached; longer sequences are needed: {IN_PYTHON}")
+        window = None
+    cases = awkward_cases(vocabulary, label, window, widths)
+    length = int(min(LONGEST, (positions - 2) * 4 // 7))  # so that the whole row has no more tokens than positions
+    if length > _LONGEST_AWKWARD:
+        case = long_case(vocabulary, label, length, widths)
+        try:
+            with torch.no_grad():
+                subject.run_packed(batch := subject.packed(case))
+                subject.places(case, batch)
+            cases.append(case)
+        except BrimfulError as fault:
+            notes.append(f"longer sequences, {case}, were not tested: {fault}")
+    return cases, notes
+
+
+def _positions(model: nn.Module) -> tuple[float, str]:
+    """How many positions a model knows, and the name of the setting; infinitely many if it does not say."""
+    config = _config(model)
+    name = "max_position_embeddings"
+    if isinstance(size := getattr(config, name, None), int) and size > 0:
+        return size, getattr(config, "attribute_map", {}).get(name, name)
+    tables = {
+        name: each.num_embeddings
+        for name, each in model.named_modules()
+        if isinstance(each, nn.Embedding) and "pos" in name.rpartition(".")[2].lower()
+    }
+    name = min(tables, key=lambda each: tables[each], default="")
+    return tables.get(name, math.inf), name
+
+
 def vocabulary_of(model: nn.Module, sequences: Sequence[Any] | None) -> list[int]:
     """Tokens that the model knows, without special ones; at most some thousands.
 
@@ -59,7 +139,7 @@ def vocabulary_of(model: nn.Module, sequences: Sequence[Any] | None) -> list[int
         if sequences is None:
             raise SettingError(
                 f"{type(model).__name__} has no config.vocab_size and no embedding that tells which tokens it knows; "
-                "give sequences"
+                + IN_PYTHON
             )
         tokens = {token for row in given_case(sequences).rows for each in row for token in each["input_ids"]}
         return sorted(tokens)

@@ -23,12 +23,14 @@ class Isolation:
 
     Args:
         changes: how many sequences were changed.
+        longest: tokens of the longest of them.
         padding: whether there was padding to change.
         worst: the largest change of an output that should have stayed as it is.
         leaks: the changes above the tolerance.
     """
 
     changes: int
+    longest: int
     padding: bool
     worst: float
     leaks: list[Leak]
@@ -54,7 +56,7 @@ def isolate(subject: Subject, case: Case, vocabulary: Sequence[int], tolerance: 
         places = subject.places(case, batch)
         before = subject.run_packed(batch)
         if not before.outputs:
-            return Isolation(0, False, 0.0, [])
+            return Isolation(0, 0, False, 0.0, [])
 
         def reached(after: Outcome, places_after: Places, changed: str, spared: int | None) -> None:
             nonlocal worst
@@ -77,7 +79,8 @@ def isolate(subject: Subject, case: Case, vocabulary: Sequence[int], tolerance: 
         padding = with_other_padding(batch, places, vocabulary)
         if padding is not None:
             reached(subject.run_packed(padding), places, PADDING, None)
-    return Isolation(changes, padding is not None, worst, leaks)
+    longest = max(len(sequence["input_ids"]) for _, _, sequence in case.sequences())
+    return Isolation(changes, longest, padding is not None, worst, leaks)
 
 
 def with_other_padding(batch: Batch, places: Places, vocabulary: Sequence[int]) -> Batch | None:

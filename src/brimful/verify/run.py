@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from brimful.errors import DataError, SettingError, shown
+from brimful.errors import BrimfulError, DataError, SettingError, shown
 from brimful.models.packed_encoder import PackedEncoder
 from brimful.models.rules import ATTENTION, PackingRule, general_rule, rule_for
 from brimful.verify.calls import Subject, copied, without_wrapper
-from brimful.verify.cases import Case, awkward_cases, exercises, given_case
+from brimful.verify.cases import Case
 from brimful.verify.diagnosis import diagnose
 from brimful.verify.equality import Tolerance, compare
 from brimful.verify.findings import Findings
-from brimful.verify.inputs import by_rule, labels_for, vocabulary_of
+from brimful.verify.inputs import by_rule, cases_for, vocabulary_of
 from brimful.verify.isolation import isolate
 from brimful.verify.report import VerifyReport
 
@@ -53,12 +55,14 @@ def verify(
             has one.
         sequences: lists of tokens, or mappings of columns with one value per token, or one, to be packed into one row;
             None for random ones of lengths that have caught mistakes: [1], [1 1 1], [3 1 2], [1 4], [5 3], with and
-            without padding, alone and in a batch, and longer than the sliding window.
+            without padding, alone and in a batch, longer than the sliding window, and [40 30]. What reaches farther
+            than that is not seen; the report says how long the longest was.
         attention: how sequences are kept apart, as for `PackedCollator`; None for the rule of the architecture. Any
             may be tried, whether there is a rule for it or not.
-        tolerance: the largest difference allowed, as a share of the largest value or of 1; None for 1e-5 in float32 and
-            1e-12 in float64. What a model in float64 computes in float32 (a norm, a loss) is judged as float32, and
-            gradients with a vocabulary above 2^14 are allowed more, in proportion: they are sums over it.
+        tolerance: the largest difference allowed, as a share of the largest value or of 1; None for 1e-5 in float32,
+            1e-12 in float64, 5e-3 in float16 and 5e-2 in bfloat16, of outputs and loss alike. What a model in float64
+            computes in float32 (a norm, a loss) is judged as float32, and gradients with a vocabulary above 2^14 are
+            allowed more, in proportion: they are sums over it.
         collate: in place of attention: your own way of making inputs, a function from packed rows (mappings with
             `input_ids`, `seq_lengths`, `labels`) to a batch of tensors, such as a `PackedCollator`. A model of
             transformers is given a sequence alone without it; any other module gets what it makes of one sequence, and
@@ -86,8 +90,9 @@ def verify(
         >>> verify(Mean(), attention="sdpa").passed
         False
 
-    Cost: about 50 forward passes and 10 backward over rows of at most 8 tokens in each dtype; beside the model one copy
-    of it at a time, in float64 twice as large as in float32.
+    Cost: about 50 forward passes and 10 backward over rows of at most 72 tokens in each dtype, more with a sliding
+    window; beside the model one copy of it at a time, in float64 twice as large as in float32; both where a difference
+    in float32 is looked into.
     """
     model = without_wrapper(model)
     if next(model.parameters(), None) is None:
@@ -106,16 +111,18 @@ def verify(
         for number, name in enumerate(dtypes):
             subject = _subject(model, getattr(torch, name), rule, collate)
             if not cases:
-                cases = _cases(subject, sequences, vocabulary, rule, found)
+                cases, notes = cases_for(subject, inner, sequences, vocabulary, rule, collate is not None)
+                found.notes += [*notes, *_over_the_batch(subject.model)]
             if number and not _computes(subject, cases[0]):
                 found.notes.append(f"{name}: not compared, for the model does not compute in it")
                 continue
             allowed = Tolerance(
                 TOLERANCES[name] if tolerance is None else tolerance,
-                TOLERANCES["float32"] if tolerance is None else tolerance,
+                max(TOLERANCES[name], TOLERANCES["float32"]) if tolerance is None else tolerance,
                 grows=tolerance is None,
             )
-            _run(subject, cases, rule, vocabulary, allowed, found, name, with_isolation=not number)
+            in_float64 = partial(_subject, model, torch.float64, rule, collate)
+            _run(subject, cases, rule, vocabulary, allowed, found, name, in_float64, with_isolation=not number)
             del subject  # before the next copy is made
     return found.report()
 
@@ -128,6 +135,7 @@ def _run(
     tolerance: Tolerance,
     found: Findings,
     name: str,
+    in_float64: Callable[[], Subject],
     with_isolation: bool,
 ) -> None:
     with_gradients = True
@@ -143,13 +151,15 @@ def _run(
         runs.append(comparison := compare(subject, case, tolerance, with_gradients))
         leaks = []
         if with_isolation:
-            found.isolations.append(isolation := isolate(subject, case, vocabulary, tolerance.allowed))
+            allowed = comparison.allowed.get("output", tolerance.allowed)  # more where float64 was not kept to
+            found.isolations.append(isolation := isolate(subject, case, vocabulary, allowed))
             leaks = isolation.leaks
         if comparison.differences or leaks:
             failures.append((case, comparison, leaks))
     if failures and found.diagnosis is None:  # of the case with the most sequences, in which most faults show
         case, comparison, leaks = max(failures, key=lambda failure: len(list(failure[0].sequences())))
-        found.diagnosis = diagnose(subject, case, rule, vocabulary, tolerance, comparison, leaks)
+        tolerance = replace(tolerance, allowed=comparison.allowed.get("output", tolerance.allowed))
+        found.diagnosis = diagnose(subject, case, rule, vocabulary, tolerance, comparison, leaks, in_float64)
     if any(run.in_float32 for run in runs):
         found.notes.append(f"{name}: the model computes in float32 in places, and is judged as that where it does")
 
@@ -162,7 +172,7 @@ def _rule(model: nn.Module, attention: str | None, own_collate: bool, causal: bo
     if not hasattr(model, "config"):
         raise SettingError(
             f"{type(model).__name__} is of no architecture that there is a rule for; say how its inputs keep sequences "
-            f"apart, with attention (--attention): {', '.join(ATTENTION)}; or give collate"
+            f"apart, with attention (--attention): {', '.join(ATTENTION)}; or, in Python, give verify(model, collate=…)"
         )
     return rule_for(model)
 
@@ -181,7 +191,12 @@ def _subject(model: nn.Module, dtype: torch.dtype, rule: PackingRule, collate: C
         return Subject(twin, by_rule(rule, inner, dtype), rule.forward_arguments, plain)
 
     def own(case: Case) -> Mapping[str, Any]:
-        made = collate(case.packed())
+        try:
+            made = collate(case.packed())
+        except BrimfulError:
+            raise
+        except Exception as fault:  # whatever the user's function may raise
+            raise DataError(f"collate fails on {case}: {type(fault).__name__}: {fault}") from fault
         if not isinstance(made, Mapping):
             raise DataError(f"collate returns a batch, a mapping of tensors, not {shown(type(made).__name__)}")
         return made
@@ -189,19 +204,14 @@ def _subject(model: nn.Module, dtype: torch.dtype, rule: PackingRule, collate: C
     return Subject(twin, lambda case: dict(own(case)), {}, plain)
 
 
-def _cases(
-    subject: Subject, sequences: Sequence[Any] | None, vocabulary: Sequence[int], rule: PackingRule, found: Findings
-) -> list[Case]:
-    label = labels_for(subject, rule, vocabulary)
-    if sequences is not None:
-        return [given_case(sequences, label)]
-    config = getattr(_inner(subject.model), "config", None)
-    longest = getattr(config, "max_position_embeddings", None) or math.inf
-    window = rule.sliding_window
-    if window is not None and (not exercises(window) or window + 3 > longest):
-        found.notes.append(f"the sliding window of {window} was not reached; give sequences longer than that")
-        window = None
-    return awkward_cases(vocabulary, label, window)
+def _over_the_batch(model: nn.Module) -> list[str]:
+    """Notes on modules that take statistics over a batch, in training only, where no run in eval mode sees it."""
+    return [
+        f"{name or 'the model'} ({type(module).__name__}) normalizes over all tokens of a batch in train mode, where "
+        "sequences reach one another through it; here it ran in eval mode. Use LayerNorm, or keep it in eval mode"
+        for name, module in model.named_modules()
+        if "BatchNorm" in type(module).__name__ or isinstance(module, nn.modules.batchnorm._NormBase)
+    ]
 
 
 def _computes(subject: Subject, case: Case) -> bool:
