@@ -118,12 +118,9 @@ def join_sequences(
                     f"sequence {number} (the first is 0): {name} has a value of shape {values.shape}, not {expected}; "
                     f"columns of one value per sequence are named in sequence_columns"
                 )
-            if (
-                values.ndim and values.dtype.kind in "iufb"
-            ):  # before they are joined: NumPy might make fractions of them
-                columns[name][number] = int64_of(
-                    name, values, sequences[number][name], f"sequence {number} (the first is 0)"
-                )
+            if values.ndim and values.dtype.kind in "iufb":  # before NumPy might make fractions of them by joining
+                where = f"sequence {number} (the first is 0)"
+                columns[name][number] = _tokens_of(name, values, sequences[number][name], where)
     rows = []
     for number in range(assignment.packs):
         pack = assignment[number]
@@ -189,6 +186,15 @@ def int64_of(name: str, values: npt.NDArray[Any], given: Any, where: str) -> npt
     return values if values.dtype.kind == "f" else values.astype(np.int64, copy=False)
 
 
+def _tokens_of(name: str, values: npt.NDArray[Any], given: Any, where: str) -> npt.NDArray[Any]:
+    """As `int64_of`; ids below 0, which no embedding has, are refused."""
+    numbers = int64_of(name, values, given, where)
+    if name == "input_ids" and numbers.size and numbers.min() < 0:
+        at = int(np.argmax(numbers < 0))
+        raise DataError(f"{where}: token ids are from 0 up, but item {at} of input_ids is {numbers[at]}")
+    return numbers
+
+
 def _require_rows(rows: Sequence[Row], column: str, what: str = "row") -> None:
     if isinstance(rows, Mapping) or not isinstance(rows, Sequence) or not len(rows):
         raise DataError(f"a batch is a list of at least one {what}, each a mapping of columns, not {shown(rows)}")
@@ -227,11 +233,7 @@ def _joined(name: str, rows: Sequence[Row], counts: list[int], unit: str) -> Num
             raise DataError(f"{where}: {name} is a flat list of numbers, not {shown(row[name])}; drop other columns")
         if len(values) != count:
             raise DataError(f"{where}: {_of_another_length(name, len(values), row, count, unit)}")
-        values = int64_of(name, values, row[name], where)
-        if name == "input_ids" and len(values) and values.min() < 0:
-            at = int(np.argmax(values < 0))
-            raise DataError(f"{where}: token ids are from 0 up, but item {at} of input_ids is {values[at]}")
-        arrays.append(values)
+        arrays.append(_tokens_of(name, values, row[name], where))
     joined = np.concatenate(arrays)
     return joined.astype(np.float32) if joined.dtype.kind == "f" else joined
 
