@@ -12,7 +12,7 @@ from benchmarks.lengths import from_histogram, log_normal
 from benchmarks.measure import take_turns
 
 MAX_LENGTH, ROWS, VOCABULARY = 512, 8, 8192
-N_SEQUENCES, TURNS = 256, 5
+N_SEQUENCES, TURNS = 96, 3
 
 
 def sections() -> Iterator[list[str]]:

@@ -1,0 +1,51 @@
+"""The page of the experiments: a section goes between its own marks, and nothing else is touched."""
+
+import json
+
+import pytest
+
+from brimful.errors import DataError
+from experiments import page
+from experiments.page import machine, publish, put_section
+
+
+def test_sections_are_added_and_replaced_and_all_else_stays(tmp_path):
+    file = tmp_path / "experiments.md"
+    put_section("one", ["## One", "", "1"], file)
+    assert file.read_text() == (
+        "# Experiments\n\n<!-- one: printed by python -m experiments.one -->\n\n## One\n\n1\n\n<!-- /one -->\n"
+    )
+    file.write_text(file.read_text() + "\nBy hand: <!-- one -->\n")
+    put_section("two", ["## Two"], file)
+    put_section("one", ["## One again"], file)
+    assert file.read_text() == (
+        "# Experiments\n\n<!-- one: printed by python -m experiments.one -->\n\n## One again\n\n<!-- /one -->\n"
+        "\nBy hand: <!-- one -->\n"
+        "\n<!-- two: printed by python -m experiments.two -->\n\n## Two\n\n<!-- /two -->\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["experiments.md"]
+
+
+@pytest.mark.parametrize("marks", ["{0}", "{1}", "{1}{0}", "{0}{1}{1}", "{0}{0}{1}"])
+def test_marks_that_are_not_a_pair_are_left_alone(tmp_path, marks):
+    file = tmp_path / "experiments.md"
+    text = marks.format("<!-- one: printed by python -m experiments.one -->\n", "<!-- /one -->\n")
+    file.write_text(text)
+    with pytest.raises(DataError, match="the marks of one stand once each, in order, or not at all; mend them by hand"):
+        put_section("one", ["1"], file)
+    assert file.read_text() == text
+
+
+def test_an_experiment_leaves_figures_picture_and_section(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "DOCS", tmp_path)
+    publish("one", ["## One"], {"rows": [1.5]}, lambda path: path.with_suffix(".svg").touch())
+    assert json.loads((tmp_path / "one.json").read_text()) == {"rows": [1.5]}
+    assert (tmp_path / "one.svg").exists()
+    assert "\n## One\n" in (tmp_path / "experiments.md").read_text()
+
+
+def test_machine_names_cores_and_versions():
+    import numpy as np
+
+    assert f"numpy {np.__version__}" in machine("numpy")
+    assert machine().split(" CPU cores; Python 3")[0].isdigit()
