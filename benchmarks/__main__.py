@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME…]`: print every table, or those named; `--write` puts them into docs/benchmarks.md, too."""
+"""`python -m benchmarks [NAME…]`: print every table, or those named; `--write` puts them into docs/benchmarks.md."""
 
 from __future__ import annotations
 
