@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # CI pins some dependencies (PIP_FLAGS="-c constraints-ci.txt"); a user's machine takes what pip finds.
 PIP_FLAGS ?=
 
-.PHONY: demo test lint format bench table1 clean
+.PHONY: demo test lint format bench table1 experiments clean
 
 demo: $(VENV)/.core
 	$(BIN)/brimful demo
@@ -28,6 +28,11 @@ bench: $(VENV)/.bench
 
 table1: $(VENV)/.report
 	$(BIN)/python -m experiments.table1
+
+experiments: $(VENV)/.dev
+	for name in realized_table1 other_domains learning_curves ablations; do \
+		$(BIN)/python -m experiments.$$name || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) brimful-demo
