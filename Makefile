@@ -30,7 +30,7 @@ table1: $(VENV)/.report
 	$(BIN)/python -m experiments.table1
 
 experiments: $(VENV)/.dev
-	for name in realized_table1 other_domains learning_curves ablations; do \
+	for name in realized_table1 other_domains learning_curves ablations fine_tuning; do \
 		$(BIN)/python -m experiments.$$name || exit 1; \
 	done
 

@@ -20,6 +20,7 @@ from brimful.plans import PackPlan
 from brimful.torch.losses import cross_entropy
 from brimful.tuning import TrainingSettings, keep_effective_batch
 from experiments.ablations_report import MASK, NEXT_SENTENCE, NOTHING, PARTS, POSITIONS, SEQUENCE_LOSS, section
+from experiments.commands import Figures, command
 from experiments.learning_curves import LEARNING_RATE, ROWS, Size
 from experiments.masked_pairs import (
     FULL,
@@ -31,7 +32,6 @@ from experiments.masked_pairs import (
     packed_steps,
     pretraining_data,
 )
-from experiments.pages import Figures, command
 from experiments.seeds import run_all
 from experiments.small_bert import (
     LONGEST_PACK,
@@ -86,7 +86,7 @@ def by_pack(model: Any, batch: Batch) -> Losses:
     """Means over packs of what each pack loses on average."""
     hidden, scores = packed_outputs(model, batch)
     labels, pairs = batch["labels"], batch[LABEL]
-    words = torch.zeros(labels.shape).masked_scatter(labels != IGNORED, word_losses(model, hidden, labels))
+    words = hidden.new_zeros(labels.shape).masked_scatter(labels != IGNORED, word_losses(model, hidden, labels))
     return Losses(_mean_of_packs(words, labels), _mean_of_packs(cross_entropy(scores, pairs), pairs))
 
 

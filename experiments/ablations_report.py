@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from experiments.commands import Figures
 from experiments.learning_curves_report import Curves, curves_of, last
-from experiments.pages import Figures
 from experiments.seeds import Estimate, difference, estimate
 from experiments.small_bert import LONGEST_PACK
 
@@ -36,6 +36,22 @@ def costs(curves: Curves, part: str) -> Cost:
     )
 
 
+def differences(curves: Curves) -> Curves:
+    """The curves without each part, less those with all, point by point and seed by seed."""
+    figures = ("word_loss", "pair_accuracy")
+    return {
+        part: [
+            [
+                one | {figure: one[figure] - other[figure] for figure in figures}
+                for one, other in zip(*pair, strict=True)
+            ]
+            for pair in zip(curves[part], curves[NOTHING], strict=True)
+        ]
+        for part in PARTS
+        if part != NOTHING
+    }
+
+
 def headline(curves: Curves) -> str:
     """What the picture shows, in its figures."""
     mask, positions = (costs(curves, part) for part in (MASK, POSITIONS))
@@ -51,7 +67,7 @@ def section(figures: Figures) -> list[str]:
     return [
         "## Ablations (figure 4)",
         "",
-        "![Loss on held-out words and share of held-out pairs told right, without each part](ablations.svg)",
+        "![By how much loss on held-out words and pairs told right differ without each part](ablations.svg)",
         "",
         f"The model and the {plan['sequences']:,} pairs of the learning curves, packs of {LONGEST_PACK} tokens, packing "
         f"factor {plan['packing_factor']:.3f}, {figures['settings']['batch_size']} packs a step, "

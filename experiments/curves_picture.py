@@ -10,8 +10,8 @@ import altair as alt
 
 from experiments import ablations_report as ablated
 from experiments import learning_curves_report as learned
+from experiments.commands import Figures
 from experiments.learning_curves_report import Curves, curves_of
-from experiments.pages import Figures
 
 Rows: TypeAlias = list[dict[str, Any]]
 Style: TypeAlias = tuple[str, float]  # colour and width; of lines in one place, the wide one is drawn first
@@ -31,28 +31,23 @@ _PANELS = (
     ("Same compute batch", "sequences", (learned.UNPACKED, learned.COMPUTE, learned.BETAS_STAY, learned.RATE_SCALED)),
     ("Time", "seconds", (learned.UNPACKED, learned.EFFECTIVE, learned.COMPUTE)),
 )
-_ABLATED: Mapping[str, Style] = dict(
-    zip(
-        ablated.PARTS,
-        (("#bbbbbb", 7.0), ("#ee6677", 2.5), ("#4477aa", 2.0), ("#228833", 2.0), ("#aa3377", 2.0)),
-        strict=True,
-    )
-)
-_TITLES = {
-    "sequences": "sequences learned from",
-    "seconds": "seconds of one processor, spent on training",
-    "word_loss": "loss on held-out words",
-    "pair_accuracy": "held-out pairs told right",
+_ABLATED: Mapping[str, Style] = {
+    ablated.MASK: ("#ee6677", 2.5),
+    ablated.POSITIONS: ("#4477aa", 2.0),
+    ablated.SEQUENCE_LOSS: ("#228833", 2.0),
+    ablated.NEXT_SENTENCE: ("#aa3377", 2.0),
 }
+_TITLES = {"sequences": "sequences learned from", "seconds": "seconds of one processor, spent on training"}
 
 
 def learning_curves(figures: Figures) -> alt.HConcatChart:
     """The three panels of figure 3."""
     curves = curves_of(figures)
     panels = [
-        panel(title, curves, {name: _LEARNED[name] for name in names}, x, "word_loss") for title, x, names in _PANELS
+        panel(title, curves, _LEARNED, names, x, "word_loss", alt.Y("mean:Q", title="loss on held-out words"))
+        for title, x, names in _PANELS
     ]
-    return _beside(panels, learned_headline(curves, figures["plan"]["packing_factor"]), _LEARNED)
+    return arranged(panels, learned_headline(curves, figures["plan"]["packing_factor"]))
 
 
 def learned_headline(curves: Curves, factor: float) -> str:
@@ -64,13 +59,15 @@ def learned_headline(curves: Curves, factor: float) -> str:
 
 
 def ablations(figures: Figures) -> alt.HConcatChart:
-    """Loss on words, and pairs told right, without each part."""
+    """What loss on words and pairs told right are without each part, less what they are with all."""
     curves = curves_of(figures, "without")
+    words = alt.Y("mean:Q", title="loss without the part − with all")
+    pairs = alt.Y("mean:Q", title="told right without the part − with all", axis=alt.Axis(format="+.0%"))
     panels = [
-        panel("Hidden words", curves, _ABLATED, "sequences", "word_loss"),
-        panel("Next sentence", curves, _ABLATED, "sequences", "pair_accuracy"),
+        panel("Hidden words", ablated.differences(curves), _ABLATED, tuple(_ABLATED), "sequences", "word_loss", words),
+        panel("Pairs", ablated.differences(curves), _ABLATED, tuple(_ABLATED), "sequences", "pair_accuracy", pairs),
     ]
-    return _beside(panels, ablated.headline(curves), _ABLATED)
+    return arranged(panels, ablated.headline(curves))
 
 
 def band_rows(curves: Curves, names: Sequence[str], x: str, y: str) -> Rows:
@@ -85,47 +82,39 @@ def band_rows(curves: Curves, names: Sequence[str], x: str, y: str) -> Rows:
     return rows
 
 
-def panel(title: str, curves: Curves, styles: Mapping[str, Style], x: str, y: str) -> Any:
-    """One pair of axes, with a band and a line for each training that has a style."""
-    base = alt.Chart(alt.InlineData(values=band_rows(curves, list(styles), x, y))).encode(
+def panel(
+    title: str, curves: Curves, styles: Mapping[str, Style], names: Sequence[str], x: str, figure: str, y: alt.Y
+) -> alt.LayerChart:
+    """One pair of axes, with a band and a line for each of the names."""
+    colours = [colour for colour, _ in styles.values()]
+    base = alt.Chart(alt.InlineData(values=band_rows(curves, names, x, figure))).encode(
         x=alt.X("x:Q", title=_TITLES[x], axis=alt.Axis(format="~s", tickCount=6)),
-        color=_colour(_LEARNED if styles.keys() <= _LEARNED.keys() else _ABLATED),
+        color=alt.Color("training:N", title=None, scale=alt.Scale(domain=list(styles), range=colours)),
     )
-    scale = alt.Scale(zero=False, nice=True)
-    axis = alt.Axis(format="%" if y.endswith("accuracy") else ".1f")
+    scale = alt.Scale(zero=False)
     layers: list[alt.Chart] = []
-    for name, (_, width) in styles.items():
+    for name in names:
         one = base.transform_filter(alt.datum.training == name)
         layers.append(one.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"))
-        line = one.mark_line(strokeWidth=width)
-        layers.append(line.encode(y=alt.Y("mean:Q", title=_TITLES[y], scale=scale, axis=axis)))
-    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT, title=_title(title, 14))
+        layers.append(one.mark_line(strokeWidth=styles[name][1]).encode(y=y.scale(zero=False)))
+    return alt.LayerChart(layer=layers).properties(width=_WIDTH, height=_HEIGHT, title=titled(title, 14))
 
 
-def _colour(styles: Mapping[str, Style]) -> alt.Color:
-    colours = [colour for colour, _ in styles.values()]
-    return alt.Color("training:N", title=None, scale=alt.Scale(domain=list(styles), range=colours))
-
-
-def _beside(panels: Sequence[Any], headline: str, styles: Mapping[str, Style]) -> alt.HConcatChart:
+def arranged(panels: Sequence[alt.LayerChart], headline: str) -> alt.HConcatChart:
+    """Panels side by side under a headline."""
     chart: alt.HConcatChart = (
         alt.hconcat(*panels, spacing=30)
-        .properties(title=_title(headline, 17))
+        .properties(title=titled(headline, 17))
         .configure(background="white", font="sans-serif", padding=14, aria=False)
         .configure_view(stroke=None)
         .configure_axis(labelFontSize=12, titleFontSize=12, labelColor=_INK, titleColor=_INK, gridColor=_GRID)
         .configure_legend(
-            orient="top",
-            labelFontSize=13,
-            symbolSize=110,
-            symbolOpacity=1,
-            labelLimit=500,
-            labelColor=_INK,
-            columns=min(3, len(styles)),
+            orient="top", labelFontSize=13, symbolSize=110, symbolOpacity=1, labelLimit=500, labelColor=_INK, columns=3
         )
     )
     return chart
 
 
-def _title(text: str, size: int) -> alt.TitleParams:
+def titled(text: str, size: int) -> alt.TitleParams:
+    """A title at the left."""
     return alt.TitleParams(text, anchor="start", fontSize=size, color=_INK, offset=10)

@@ -14,6 +14,7 @@ from pathlib import Path
 import brimful
 from brimful.plans import PackPlan
 from brimful.tuning import TrainingSettings, recipes
+from experiments.commands import Figures, command
 from experiments.learning_curves_report import BETAS_STAY, COMPUTE, EFFECTIVE, RATE_SCALED, SAME, UNPACKED, section
 from experiments.masked_pairs import (
     FULL,
@@ -26,7 +27,6 @@ from experiments.masked_pairs import (
     pretraining_data,
     repacked_steps,
 )
-from experiments.pages import Figures, command
 from experiments.seeds import run_all
 from experiments.small_bert import Point, collator, held_out_batches, packed_losses, padded_losses, pretrain, small_bert
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from experiments.commands import Figures
 from experiments.masked_pairs import MAX_LENGTH
-from experiments.pages import Figures
 from experiments.seeds import Estimate, difference, estimate
 from experiments.small_bert import HIDDEN, LAYERS, Point
 
