@@ -452,3 +452,10 @@ def test_prices_that_are_for_another_histogram_are_refused(change, tmp_path):
     change(value["prices"])
     with pytest.raises(PlanError, match="prices are one for each of"):
         PackPlan.from_json(value)
+
+
+def test_prices_whose_proof_would_take_minutes_are_refused():
+    value = brimful.plan([2**22 - 1, 5], max_length=2**23, algorithm="lpfhp").to_json()
+    with pytest.raises(PlanError, match="a proof with prices on a grid of 1 takes too long here; use a coarser grid"):
+        PackPlan.from_json(value | {"prices": {"grid": 1, "values": [0, 2**39]}})
+    assert PackPlan.from_json(value | {"prices": {"grid": 2**12, "values": [0, 2**39]}}).lower_bound == 1

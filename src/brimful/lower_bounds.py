@@ -21,8 +21,8 @@ from brimful.lengths import (
 PRICE_UNIT = 2**40
 """A whole pack, in the units of dual prices."""
 
-_MOST_WORK = 2**31
-_MOST_SLOTS = 2**21
+_MOST_STEPS = 2**31  # of a proof: some seconds
+_STEPS_OF_A_SLOT = 2**10  # that it takes at least, however few lengths there are
 _MOST_K = 50
 
 
@@ -102,10 +102,17 @@ def require_prices(histogram: LengthHistogram, max_length: int, max_sequences: i
     classes = np.unique(histogram.lengths // prices.grid)
     if len(classes) != len(prices.prices):
         raise PlanError(f"prices are one for each of {len(classes)} classes of lengths, not {len(prices.prices)}")
-    slots = max_length // prices.grid
-    depth = min(max_sequences or 1, slots)
-    if slots > _MOST_SLOTS or slots * len(classes) * depth > _MOST_WORK:
-        raise PlanError(f"a proof over {slots:,} slots and {len(classes):,} prices takes too long; use a coarser grid")
+    if not provable(histogram, max_length, max_sequences, prices.grid):
+        raise PlanError(f"a proof with prices on a grid of {prices.grid} takes too long here; use a coarser grid")
+
+
+def provable(histogram: LengthHistogram, max_length: int, max_sequences: int | None, grid: int) -> bool:
+    """Whether `dual_price_bound` takes seconds, not minutes, with prices on this grid."""
+    classes, slots = np.unique(histogram.lengths // grid), max_length // grid
+    depth = 1
+    if max_sequences is not None and len(classes) and max_sequences < slots // max(int(classes[0]), 1):
+        depth = max_sequences
+    return slots * max(len(classes) * depth, _STEPS_OF_A_SLOT) <= _MOST_STEPS
 
 
 def dual_price_bound(

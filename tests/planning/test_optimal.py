@@ -185,3 +185,11 @@ def test_auto_leaves_long_work_alone_unless_given_time():
     plan = brimful.plan(lengths, 4096)
     assert plan.algorithm == "lpfhp"
     assert "optimal would take long: ask for it by name" in plan.reason
+
+
+def test_grids_too_fine_for_a_proof_are_left_out(monkeypatch):
+    lengths = np.random.default_rng(0).integers(70, 290, 300)
+    proven = brimful.plan(lengths, 600, algorithm="optimal", target_gap=0)
+    monkeypatch.setattr("brimful.lower_bounds._MOST_STEPS", 2**18)
+    left_out = brimful.plan(lengths, 600, algorithm="optimal", target_gap=0)
+    assert left_out.packs == brimful.plan(lengths, 600, algorithm="lpfhp").packs > proven.packs

@@ -237,3 +237,14 @@ def test_a_row_without_tokens_would_tear_its_group():
 def test_a_group_column_that_is_not_there():
     with pytest.raises(DataError, match="there is no column 'pairs'"):
         pack_dataset(table_of([[1]]), 10, group_column="pairs")
+
+
+def test_a_group_column_that_cannot_be_one_fails_the_check(tmp_path):
+    table = pa.table({"input_ids": [[1], [2]], "spans": [[[1]], [[2]]]})
+    pack_to_folder(table_source(table), PackSettings(4, keep_columns=("spans",)), path := tmp_path / "packed")
+    manifest = json.loads((path / "brimful.json").read_text())
+    manifest["settings"]["group_column"] = "spans"
+    (path / "brimful.json").write_text(json.dumps(manifest))
+    columns = next(check for check in check_packed(path) if check.name == "columns")
+    assert not columns.passed
+    assert "'spans' holds list<" in columns.detail

@@ -115,17 +115,16 @@ class PatternProgramme:
         Raises:
             RuntimeError: the solver of the linear programme failed.
         """
-        best = 0.0
-        best_prices: npt.NDArray[np.float64] | None = None
+        best, best_prices = 0.0, np.zeros(len(self._demand))
         rounds = 0
         while True:
             objective, prices, repeats = self._optimize()
-            smoothed = [prices] if best_prices is None else [_mix(best_prices, prices), prices]
+            smoothed = [_mix(best_prices, prices), prices] if rounds else [prices]
             joined = 0
             for candidate in smoothed:
                 worth = max(1.0, float(self._knapsack.solve(candidate)))
                 bound = float(self._demand @ candidate) / worth
-                if bound > best or best_prices is None:
+                if bound > best:
                     best, best_prices = bound, candidate / worth
                 if math.ceil(best - _WHOLE) >= math.ceil(objective - _WHOLE) or objective <= enough:
                     break
@@ -135,7 +134,6 @@ class PatternProgramme:
             rounds += 1
             stop = not joined
             if stop or rounds == most_rounds or time.perf_counter() > deadline:
-                assert best_prices is not None  # noqa: S101  # set in the first round
                 return LinearSolution(objective, best, best_prices, repeats, solved=stop)
 
     def _join(self, prices: npt.NDArray[np.float64]) -> int:

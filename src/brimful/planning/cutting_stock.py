@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.lengths import IntArray
-from brimful.lower_bounds import PRICE_UNIT, DualPrices, dual_price_bound, lower_bound
+from brimful.lower_bounds import PRICE_UNIT, DualPrices, dual_price_bound, lower_bound, provable
 from brimful.planning.column_generation import LinearSolution, PatternProgramme
 from brimful.planning.grids import GridProblem
 from brimful.planning.longest_pack_first import lpfhp
@@ -71,12 +71,13 @@ def optimal(problem: PackingProblem) -> Solution:
 
 
 def _grids(problem: PackingProblem) -> list[int]:
-    """Units of tokens, from the coarsest with a small programme to single tokens."""
+    """Units of tokens, from the coarsest with a small programme to single tokens, or the finest that can be proven."""
     grid, slots = 1, problem.max_length
     while slots * min(len(problem.histogram.lengths), slots) > _WORK_AT_ONCE:
         grid *= 2
         slots = problem.max_length // grid
-    return [grid >> step for step in range(grid.bit_length())]
+    finer = (grid >> step for step in range(grid.bit_length()))
+    return [unit for unit in finer if provable(problem.histogram, problem.max_length, problem.max_sequences, unit)]
 
 
 def _programme(on_grid: GridProblem, coarser: tuple[GridProblem, list[IntArray]] | None) -> PatternProgramme:

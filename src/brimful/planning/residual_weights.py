@@ -87,18 +87,15 @@ def tune_residual_weights(
     for offset, weight in pairs:
         residual_weights(max_length, offset, weight)
     problem = PackingProblem(histogram, max_length, depth, None)
-    best: TunedWeights | None = None
-    trials = []
+    tried = []
     for offset, weight in _shown(pairs):
         started = time.perf_counter()
         patterns = nnlshp(problem, offset, weight).patterns
         seconds = time.perf_counter() - started
         plan = PackPlan(histogram, max_length, depth, "nnlshp", patterns, seconds=seconds)
-        trials.append(Trial(offset, weight, plan.packs, plan.efficiency, seconds))
-        if best is None or plan.packs < best.plan.packs:
-            best = TunedWeights(offset, weight, plan, ())
-    assert best is not None  # noqa: S101  # there is a pair
-    return TunedWeights(best.offset, best.weight, best.plan, tuple(trials))
+        tried.append((Trial(offset, weight, plan.packs, plan.efficiency, seconds), plan))
+    best, plan = min(tried, key=lambda trial_and_plan: trial_and_plan[0].packs)
+    return TunedWeights(best.offset, best.weight, plan, tuple(trial for trial, _ in tried))
 
 
 def _shown(pairs: list[tuple[int, float]]) -> Iterable[tuple[int, float]]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from brimful.lengths import IntArray, LengthHistogram, aligned
 from brimful.tables.columns import SEQ_LENGTHS
 from brimful.tables.settings import PackSettings
-from brimful.tables.types import is_list
+from brimful.tables.types import is_list, tells_apart
 
 RULES = ("boundaries", "max_length", "max_sequences", "nothing empty", "kept columns", "no nulls")
 
@@ -76,6 +76,9 @@ def wrong_columns(schema: pa.Schema, settings: PackSettings) -> str:
         return f"missing {missing}, not lists {loose}"
     if not pa.types.is_integer(kinds[SEQ_LENGTHS].value_type):
         return f"{SEQ_LENGTHS} holds {kinds[SEQ_LENGTHS]}, not lists of whole numbers"
+    group = settings.group_column
+    if group is not None and not tells_apart(kinds[group].value_type):
+        return f"{group!r} holds {kinds[group]}, which does not tell groups apart"
     return ""
 
 

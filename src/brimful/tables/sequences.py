@@ -17,6 +17,7 @@ from brimful.tables.batches import Source
 from brimful.tables.columns import Columns
 from brimful.tables.rows import Rows, concatenate, read_rows
 from brimful.tables.settings import PackSettings
+from brimful.tables.types import tells_apart
 
 
 def no_progress(rows: int) -> None:
@@ -66,11 +67,10 @@ def group_values(source: Source, values: pa.Array, name: str, first_row: int) ->
     Raises:
         DataError: a null, or a type whose values are not equal beyond doubt.
     """
-    kind = values.type
-    exact = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if not exact and not pa.types.is_binary(kind) and not pa.types.is_fixed_size_binary(kind):
+    if not tells_apart(values.type):
         raise DataError(
-            f"{source.name}: column {name!r} holds {kind}; groups are told apart by whole numbers or texts: cast it"
+            f"{source.name}: column {name!r} holds {values.type}; groups are told apart by whole numbers or texts: "
+            "cast it"
         )
     if values.null_count:
         row = first_row + int(pc.index(values.is_null(), True).as_py())

@@ -36,6 +36,17 @@ def is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
+def tells_apart(kind: pa.DataType) -> bool:
+    """Are two values of this type equal beyond doubt, or different? So of whole numbers, texts and bytes.
+
+    Example:
+        >>> tells_apart(pa.string()), tells_apart(pa.float64())
+        (True, False)
+    """
+    texts = (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary)
+    return kinds.is_integer(kind) or any(test(kind) for test in texts)
+
+
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The same values, or lists of them, in the layout that every part of pyarrow can handle.
 
