@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -75,7 +76,7 @@ class SequenceGroups:
         """Groups of consecutive sequences with equal ids.
 
         Args:
-            ids: (sequences,) whole numbers or texts: a list, a NumPy array or an Arrow array.
+            ids: (sequences,) whole numbers or texts: a list, a NumPy array, an Arrow array or column.
 
         Raises:
             LengthError: an id is something else, or comes again after others: its sequences stand apart.
@@ -84,7 +85,10 @@ class SequenceGroups:
             >>> SequenceGroups.from_ids(["a", "a", "b"]).offsets
             array([0, 2, 3])
         """
-        items: list[Any] = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise LengthError(f"group ids are a list or an array, one for each sequence, not {shown(ids)}")
+        as_list = getattr(ids, "to_pylist", None) or getattr(ids, "tolist", None)
+        items: list[Any] = as_list() if as_list else list(ids)
         starts: list[int] = []
         seen: set[int | str | bytes] = set()
         for at, item in enumerate(items):  # as Python values: NumPy would make 1 of "1", and round large numbers

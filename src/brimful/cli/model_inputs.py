@@ -84,7 +84,7 @@ def _from_folder(folder: Path, attention: str | None, allow_pickle: bool) -> Mod
             folder,
             config=config,
             local_files_only=True,
-            use_safetensors=not allow_pickle,
+            use_safetensors=None if allow_pickle else True,  # None: these if there are any, else what is pickled
             **_implementation(attention),
         )
     return ModelInput(model, None, ())
@@ -118,7 +118,8 @@ def _from_factory(name: str) -> ModelInput:
     for part, where in ((module_name, "before"), (attribute, "after")):
         if not part:
             raise DataError(f"{name}: a name is missing {where} the colon; give module:factory")
-    sys.path.insert(0, str(Path.cwd()))
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
     try:
         with one_line(f"{name}: {module_name} cannot be imported"):
             found: Any = importlib.import_module(module_name)
@@ -131,7 +132,7 @@ def _from_factory(name: str) -> ModelInput:
             with one_line(f"{name}: the factory fails"):
                 made = found()
     finally:
-        sys.path.remove(str(Path.cwd()))
+        sys.path.remove(folder)
     model, collate = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(model, nn.Module) or not (collate is None or callable(collate)):
         raise DataError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -107,10 +108,9 @@ def command(
 
 def _to_json(settings: TrainingSettings, factor: float, made: tuple[Recipe, Recipe]) -> dict[str, Any]:
     effective, compute = (recipe.figures() for recipe in made)
-    unpacked = {name: getattr(settings, name) for name in effective["settings"]}
     return {
         "packing_factor": factor,
-        "unpacked": {**unpacked, "betas": list(settings.betas)},
+        "unpacked": asdict(settings),
         "keep_effective_batch": effective,
         "keep_compute_batch": compute,
     }

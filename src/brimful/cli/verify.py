@@ -11,16 +11,19 @@ from rich.console import Console
 
 from brimful.cli import options, printing
 from brimful.errors import SettingError
+from brimful.models.rules import ATTENTION
 
 if TYPE_CHECKING:
     from brimful.verify import VerifyReport
 
-_WAYS = "sdpa, eager, flex, varlen or positions"
-
 Model = Annotated[str, typer.Argument(metavar="MODEL", hidden=True)]
 Attention = Annotated[
     str | None,
-    typer.Option("--attention", metavar="A", help=f"How sequences are kept apart: {_WAYS}; if left out, by its rule."),
+    typer.Option(
+        "--attention",
+        metavar="A",
+        help=f"How sequences are kept apart: {', '.join(ATTENTION)}; if left out, by the rule of its architecture.",
+    ),
 ]
 Tolerance = Annotated[
     float | None,

@@ -20,6 +20,9 @@ from brimful.models.architectures import ARCHITECTURES, Architecture
 ATTENTION = ("sdpa", "eager", "flex", "varlen", "positions")
 """The ways of keeping sequences apart that the collator has inputs for."""
 
+VARLEN_KEYS = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx")
+"""The inputs of "varlen"; models of transformers hand them on to their attention without naming them in forward."""
+
 _OF_IMPLEMENTATION: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         # Additive masks are right for sdpa too. Boolean ones in eager attention are added as 0 and 1: no mask at all.
@@ -206,14 +209,13 @@ def _rule(model: Any, config: Any, architecture: Architecture, attention: str) -
     masked = attention in {"sdpa", "eager", "flex"}
     keys = ["input_ids", *(["attention_mask"] if masked else []), "position_ids", "token_type_ids", "labels"]
     if attention == "varlen":
-        keys += ["cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx"]
+        keys += VARLEN_KEYS
     accepted = inspect.signature(model.forward).parameters if model is not None else {}
     if model is None and not hasattr(config, "type_vocab_size"):
         keys.remove("token_type_ids")
     if "input_ids" in accepted:  # else forward hands on what it is given, and does not say to whom
         open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
-        by_name = {"input_ids", "attention_mask", "position_ids", "token_type_ids", "labels"}
-        keys = [key for key in keys if key in accepted or (open_ended and key not in by_name)]
+        keys = [key for key in keys if key in accepted or (open_ended and key in VARLEN_KEYS)]
     cached = "use_cache" in accepted if "input_ids" in accepted else architecture.causal
     return PackingRule(
         attention=attention,

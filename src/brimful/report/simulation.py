@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,13 +131,20 @@ def picture(simulation: Simulation) -> alt.LayerChart:
     import altair as alt
 
     methods = shown_methods(simulation)
-    points = list(_points(simulation, methods))
+    points: list[dict[str, Any]] = [
+        {"method": name, "devices": devices, "speedup": speedup}
+        for name in methods
+        for devices, speedup in zip(simulation.devices, simulation.speedups[name], strict=True)
+    ]
     speedups = [point["speedup"] for point in points]
     bottom, top = min(0.9, min(speedups) - 0.1), max(speedups) + 0.1
     last = max(simulation.devices)
     ends = {point["method"]: point["speedup"] for point in points if point["devices"] == last}
     places = _apart(ends, (top - bottom) * _LABEL_HEIGHT / _HEIGHT)
-    labels = [{"devices": last, "at": places[name], "method": name, "text": text} for name, text in _texts(ends)]
+    labels = [
+        {"devices": last, "at": places[name], "method": name, "text": f"{_NAMES[name]} {speedup:.2f}"}
+        for name, speedup in ends.items()
+    ]
     colour = alt.Color(
         "method:N", legend=None, scale=alt.Scale(domain=methods, range=[_STYLES[name][0] for name in methods])
     )
@@ -188,17 +194,6 @@ def picture(simulation: Simulation) -> alt.LayerChart:
         .configure_axis(labelFontSize=12, titleFontSize=13, labelColor=_INK, titleColor=_INK, gridColor=_GRID)
     )
     return chart
-
-
-def _points(simulation: Simulation, methods: list[str]) -> Iterator[dict[str, Any]]:
-    for name in methods:
-        for devices, speedup in zip(simulation.devices, simulation.speedups[name], strict=True):
-            yield {"method": name, "devices": devices, "speedup": speedup}
-
-
-def _texts(ends: dict[str, float]) -> Iterator[tuple[str, str]]:
-    for name, speedup in ends.items():
-        yield name, f"{_NAMES[name]} {speedup:.2f}"
 
 
 def _apart(ends: dict[str, float], least: float) -> dict[str, float]:

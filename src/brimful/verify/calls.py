@@ -12,13 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from brimful.errors import BrimfulError, DataError, SettingError
+from brimful.models.rules import VARLEN_KEYS
 from brimful.verify.cases import Case
 from brimful.verify.places import Places, find_places
 
 Batch: TypeAlias = dict[str, Any]
-
-_HANDED_ON = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx")
-"""What models of transformers take without naming it in their forward."""
 
 _NOT_COMPARED = ("loss", "hidden_states", "attentions", "router_logits", "aux_loss")
 _SEEN_BY_FEW = "pooler_output"  # of the first token of a row: no loss is made of it but through a head
@@ -169,7 +167,7 @@ def _accepted(model: nn.Module, batch: Batch) -> tuple[Batch, bool]:
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     if "input_ids" in parameters:
         return {
-            name: value for name, value in batch.items() if name in parameters or (open_ended and name in _HANDED_ON)
+            name: value for name, value in batch.items() if name in parameters or (open_ended and name in VARLEN_KEYS)
         }, False
     needed = [each for each in parameters.values() if each.default is each.empty and each.kind <= each.VAR_POSITIONAL]
     if open_ended:

@@ -27,7 +27,8 @@ AWKWARD = (
 LONGEST = 40
 """Tokens of the longest sequence of the long case, which is beside one of three quarters of that."""
 
-_LONGEST_WINDOW = 256
+LONGEST_WINDOW = 256
+"""Tokens of the widest sliding window that is run; wider ones are left to the user's own sequences."""
 
 IN_PYTHON = "give sequences, in Python: verify(model, sequences=…)"
 """The remedy where tokens cannot be drawn; the command line has no option for it."""
@@ -111,13 +112,13 @@ def awkward_cases(
     Args:
         vocabulary: the tokens to draw from; all different within a case, if there are enough.
         label: what the labels of a sequence are.
-        window: tokens; None for none. Windows above 256 are left to the user's own sequences.
+        window: tokens; None for none.
         widths: numbers that no row has as its slots or sequences; outputs of that width would look like one value for
             each of those.
     """
     rng = np.random.default_rng(0)
     lengths = list(AWKWARD)
-    if window is not None and window <= _LONGEST_WINDOW:
+    if window is not None:
         lengths.append((((window + 3, 2, 2 * window + 1),), 3 * window + 7))
     return [_draw(*_told_apart(rows, max_length, widths), vocabulary, label, rng) for rows, max_length in lengths]
 
@@ -149,11 +150,6 @@ def _told_apart(
     return rows, max_length
 
 
-def exercises(window: int | None) -> bool:
-    """Whether the awkward cases have sequences longer than this sliding window."""
-    return window is None or window <= _LONGEST_WINDOW
-
-
 def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, widths: Collection[int] = ()) -> Case:
     """The user's own sequences in one row, with a little padding behind them.
 
@@ -167,8 +163,8 @@ def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, widths: C
         DataError: there are none, one has no tokens, or a column of another length.
 
     Example:
-        >>> str(given_case([[5, 6, 7], {"input_ids": [8], "labels": [-100]}][:1]))
-        '[3] in rows of 4'
+        >>> str(given_case([[5, 6, 7], [8]]))
+        '[3 1] in rows of 5'
     """
     if isinstance(sequences, str | Mapping) or not isinstance(sequences, Sequence) or not len(sequences):
         raise DataError(f"sequences are a list of at least one list of tokens, not {shown(sequences)}")

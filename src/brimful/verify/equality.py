@@ -48,7 +48,6 @@ class Comparison:
             the largest.
         per_row: outputs with one value per row, where rows hold several sequences.
         in_float32: whether the model computes in float32 in places although it was put in float64.
-        loss_mean: over what the loss is a mean, as far as it agrees: "tokens" or "sequences".
     """
 
     worst: dict[str, float]
@@ -56,7 +55,6 @@ class Comparison:
     differences: list[Difference]
     per_row: list[str]
     in_float32: bool
-    loss_mean: str | None
 
 
 def compare(subject: Subject, case: Case, tolerance: Tolerance, with_gradients: bool = True) -> Comparison:
@@ -102,7 +100,7 @@ def compare(subject: Subject, case: Case, tolerance: Tolerance, with_gradients: 
             amounts[sequence_name(row, place)] = difference(places.of(output, number), same)
         where = max(amounts, key=lambda each: amounts[each])
         note("output", name, where, amounts[where], allowed)
-    weights, over = _loss_weights(packed, alone, case)
+    weights = _loss_weights(packed, alone, case)
     if packed.loss is not None and weights:
         amount = difference(packed.loss, _weighted(alone, weights))
         note("loss", "the model's own", "", amount, tolerance.if_float32 if lower or rounds else tolerance.allowed)
@@ -111,7 +109,7 @@ def compare(subject: Subject, case: Case, tolerance: Tolerance, with_gradients: 
         name, amount = _gradient_difference(subject, packed, alone, compared, places, with_loss)
         classes = max((output.shape[-1] for output in compared.values()), default=1)
         note("gradient", name, "", amount, tolerance.of_gradients(classes, rounds))
-    return Comparison(worst, limits, found, per_row, rounds, over)
+    return Comparison(worst, limits, found, per_row, rounds)
 
 
 def difference(one: Tensor, other: Tensor) -> float:
@@ -159,29 +157,26 @@ def _converts(output: Tensor) -> bool:
     return False
 
 
-def _loss_weights(packed: Outcome, alone: Sequence[Outcome], case: Case) -> tuple[list[float], str | None]:
+def _loss_weights(packed: Outcome, alone: Sequence[Outcome], case: Case) -> list[float]:
     """How much each sequence's own loss counts in the packed one: by its targets, or all alike, whichever agrees.
 
     A model that shifts labels inside has one target less than there are labels in a sequence.
     """
     losses = [each.loss for each in alone]
     if packed.loss is None or any(loss is None for loss in losses):
-        return [], None
+        return []
     labels = [sequence.get("labels", sequence["input_ids"]) for _, _, sequence in case.sequences()]
     by_token = [each if isinstance(each, list) else [] for each in labels]  # else none: one per sequence
     shifted = [sum(label != -100 for label in each[1:]) for each in by_token]
     targets = [sum(label != -100 for label in each) for each in by_token]
     finite = [float(loss is not None and bool(loss.isfinite())) for loss in losses]
-    found: list[tuple[float, list[float], str]] = []
-    for counts, over in ((shifted, "tokens"), (targets, "tokens"), (finite, "sequences")):
+    found: list[tuple[float, list[float]]] = []
+    for counts in (shifted, targets, finite):
         if not (total := sum(counts)) or any(count and not good for count, good in zip(counts, finite, strict=True)):
             continue
         weights = [count / total for count in counts]
-        found.append((difference(packed.loss, _weighted(alone, weights)), weights, over))
-    if not found:
-        return [], None
-    _, weights, over = min(found, key=lambda each: each[0])
-    return weights, over
+        found.append((difference(packed.loss, _weighted(alone, weights)), weights))
+    return min(found, key=lambda each: each[0], default=(math.inf, []))[1]
 
 
 def _weighted(alone: Sequence[Outcome], weights: Sequence[float]) -> Tensor:

@@ -52,11 +52,9 @@ class Findings:
             if what == "loss":
                 self.notes.append("loss: not compared, for the model computed none")
             return None
-        per_row = " where there is one per sequence" if what == "output" and not passed and self._per_row() else ""
-        return Check(name, passed, f"largest difference{per_row} {', '.join(words)}")
-
-    def _per_row(self) -> set[str]:
-        return {name for runs in self.comparisons.values() for run in runs for name in run.per_row}
+        per_row = what == "output" and any(run.per_row for runs in self.comparisons.values() for run in runs)
+        where = " where there is one per sequence" if per_row and not passed else ""
+        return Check(name, passed, f"largest difference{where} {', '.join(words)}")
 
     def _isolation(self) -> Check | None:
         changes = sum(each.changes for each in self.isolations)

@@ -18,10 +18,10 @@ from brimful.verify.cases import (
     AWKWARD,
     IN_PYTHON,
     LONGEST,
+    LONGEST_WINDOW,
     Case,
     Label,
     awkward_cases,
-    exercises,
     given_case,
     long_case,
 )
@@ -92,11 +92,11 @@ def cases_for(
             f"tokens; make {name} larger, or {IN_PYTHON}"
         )
     window = rule.sliding_window
-    if window is not None and (not exercises(window) or 2 * window + 1 > longest):
+    if window is not None and (window > LONGEST_WINDOW or 2 * window + 1 > longest):
         notes.append(f"the sliding window of {window} was not reached; longer sequences are needed: {IN_PYTHON}")
         window = None
     cases = awkward_cases(vocabulary, label, window, widths)
-    length = int(min(LONGEST, (positions - 2) * 4 // 7))  # so that the whole row has no more tokens than positions
+    length = int(min(LONGEST, (positions - 2) * 4 / 7))  # so that the whole row has no more tokens than positions
     if length > _LONGEST_AWKWARD:
         case = long_case(vocabulary, label, length, widths)
         try:

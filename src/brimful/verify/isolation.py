@@ -49,7 +49,7 @@ def isolate(subject: Subject, case: Case, vocabulary: Sequence[int], tolerance: 
 
     Cost: a forward pass for each sequence, and two.
     """
-    worst, leaks, changes = 0.0, [], 0
+    worst, leaks = 0.0, []
     dtype = dtype_name(subject.like.dtype)
     with torch.no_grad():
         batch = subject.packed(case)
@@ -75,15 +75,14 @@ def isolate(subject: Subject, case: Case, vocabulary: Sequence[int], tolerance: 
             changed = subject.packed(other)
             moved = subject.places(other, changed)
             reached(subject.run_packed(changed), moved, sequence_name(row, place), number)
-            changes += 1
-        padding = with_other_padding(batch, places, vocabulary)
+        padding = _with_other_padding(batch, places, vocabulary)
         if padding is not None:
             reached(subject.run_packed(padding), places, PADDING, None)
-    longest = max(len(sequence["input_ids"]) for _, _, sequence in case.sequences())
-    return Isolation(changes, longest, padding is not None, worst, leaks)
+    lengths = [len(sequence["input_ids"]) for _, _, sequence in case.sequences()]
+    return Isolation(len(lengths), max(lengths), padding is not None, worst, leaks)
 
 
-def with_other_padding(batch: Batch, places: Places, vocabulary: Sequence[int]) -> Batch | None:
+def _with_other_padding(batch: Batch, places: Places, vocabulary: Sequence[int]) -> Batch | None:
     """The batch with other tokens on its padding, or None if it has none."""
     tokens: Tensor = batch["input_ids"]
     free = places.padding().to(tokens.device)
