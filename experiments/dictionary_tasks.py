@@ -17,10 +17,10 @@ from torch import Tensor
 from transformers import BertForQuestionAnswering, BertForSequenceClassification
 
 import brimful
-from brimful.lengths import IntArray
 from brimful.models import PackedEncoder
 from brimful.torch.padding import pad_collate
 from brimful.tuning import TrainingSettings
+from brimful.validation import IntArray
 from experiments.corpora import (
     Document,
     Labelled,

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from brimful import PackAssignment
-from brimful.lengths import IntArray
+from brimful.validation import IntArray
 from experiments.molecules import Molecule
 from experiments.turns import Step
 

@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
 from brimful import LengthHistogram, PackAssignment
-from brimful.lengths import IntArray
 from brimful.models import PackedEncoder
 from brimful.torch import PackedCollator
+from brimful.validation import IntArray
 from experiments.turns import Step
 
 VOCABULARY = 1024  # small, so that the layers are most of the work, as they are in a large BERT

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import brimful
-from brimful.lengths import IntArray
 from brimful.plans import PackPlan
 from brimful.torch import PackedCollator
 from brimful.torch.padding import pad_collate
+from brimful.validation import IntArray
 from experiments.corpora import Document, SentencePair, TokenIds, documents, sentence_pairs, split, tokenizer
 from experiments.corpora.tokens import SPECIAL, special_id
 

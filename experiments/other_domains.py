@@ -24,8 +24,8 @@ import torch
 
 import brimful
 from brimful import LengthHistogram, PackAssignment
-from brimful.lengths import IntArray
 from brimful.resources import ResourceHistogram, ResourcePlan, assign_resources, plan_resources
+from brimful.validation import IntArray
 from experiments.corpora.packages import UnreachableError
 from experiments.data import load
 from experiments.graph_stack import EDGES, NODES, Graphs, graph_steps, network

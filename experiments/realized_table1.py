@@ -18,9 +18,9 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 
 import brimful
 from brimful import LengthHistogram, PackPlan
-from brimful.lengths import IntArray
 from brimful.models import PackedEncoder
 from brimful.torch import PackedCollator
+from brimful.validation import IntArray
 from experiments.data import load
 from experiments.layer_stack import (
     Sequences,

@@ -176,7 +176,7 @@ def test_a_plan_for_other_lengths_is_refused():
 @pytest.mark.parametrize("bad", [-1, True, 1.0, "0", None, [1], np.True_])
 @pytest.mark.parametrize("name", ["seed", "epoch"])
 def test_seed_and_epoch_are_whole_numbers(name, bad):
-    text = f"the {name} is a whole number from 0 to 2^63 − 1, not {bad!r}"
+    text = f"{name} is a whole number from 0 to 2^63 − 1, not {bad!r}"
     with pytest.raises(SettingError, match=f"^{re.escape(text)}$"):
         brimful.assign(brimful.plan([3], 5), [3], **{name: bad})
 

@@ -13,21 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from brimful.errors import LengthError, PlanError, SettingError, shown
-from brimful.lengths import (
+from brimful.errors import LengthError, PlanError
+from brimful.lengths import LengthHistogram
+from brimful.npz import read_arrays
+from brimful.patterns import Patterns
+from brimful.plans import PackPlan
+from brimful.validation import (
     IntArray,
-    LengthHistogram,
     Lengths,
     aligned,
     read_only,
     require_countable,
     validate_capacity,
     validate_lengths,
+    whole_number,
     whole_numbers,
 )
-from brimful.npz import read_arrays
-from brimful.patterns import Patterns
-from brimful.plans import PackPlan
 
 _FEW_PER_KIND = 64
 _DIGEST_BYTES = 32
@@ -238,19 +239,12 @@ def fill(patterns: Patterns, kinds: npt.NDArray[np.integer[Any]], seed: int, epo
     return PackAssignment(sequence_ids, pack_offsets)
 
 
-def validate_seed(number: Any, name: str) -> int:
-    """A whole number from 0 to 2^63 − 1 as a Python int, or a SettingError."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < 2**63:
-        raise SettingError(f"the {name} is a whole number from 0 to 2^63 − 1, not {shown(number)}")
-    return int(number)
-
-
 def _random(seed: int, epoch: int) -> list[np.random.Generator]:
     """Two independent streams of chance that no other seed or epoch gives."""
     words = [
         word
         for number, name in ((seed, "seed"), (epoch, "epoch"))
-        for word in divmod(validate_seed(number, name), 2**32)
+        for word in divmod(whole_number(number, name), 2**32)
     ]
     return np.random.default_rng(words).spawn(2)
 

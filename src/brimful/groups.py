@@ -10,7 +10,7 @@ import numpy as np
 
 from brimful.assignment import PackAssignment
 from brimful.errors import LengthError, shown
-from brimful.lengths import (
+from brimful.validation import (
     IntArray,
     Lengths,
     aligned,

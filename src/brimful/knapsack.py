@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from brimful.lengths import IntArray
+from brimful.validation import IntArray
 
 Values = npt.NDArray[Any]  # (lengths,) float64, or int64 for exact answers
 

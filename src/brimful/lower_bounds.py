@@ -9,14 +9,8 @@ import numpy as np
 
 from brimful.errors import PlanError
 from brimful.knapsack import PatternKnapsack
-from brimful.lengths import (
-    IntArray,
-    LengthHistogram,
-    read_only,
-    require_fit,
-    validate_capacity,
-    whole_numbers,
-)
+from brimful.lengths import LengthHistogram, require_fit
+from brimful.validation import IntArray, read_only, validate_capacity, whole_numbers
 
 PRICE_UNIT = 2**40
 """A whole pack, in the units of dual prices."""

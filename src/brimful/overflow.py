@@ -8,7 +8,7 @@ from typing import Literal, Self, TypeAlias, get_args
 import numpy as np
 
 from brimful.errors import CapacityError, SettingError, shown
-from brimful.lengths import IntArray, validate_capacity
+from brimful.validation import IntArray, validate_capacity
 
 Overflow: TypeAlias = Literal["error", "drop", "truncate", "split"]
 

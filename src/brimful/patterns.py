@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.errors import LengthError, PlanError
-from brimful.lengths import MAX_TOKENS, IntArray, LengthHistogram, read_only, whole_numbers
+from brimful.lengths import LengthHistogram
+from brimful.validation import MAX_TOKENS, IntArray, read_only, whole_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from brimful.errors import BrimfulError, PlanError, shown
-from brimful.lengths import LengthHistogram, aligned, validate_align, validate_capacity
+from brimful.lengths import LengthHistogram
 from brimful.lower_bounds import DualPrices, LowerBound, dual_price_bound, lower_bound, require_prices
 from brimful.patterns import Patterns
 from brimful.untrusted import integers, read_plan, require_plan
+from brimful.validation import aligned, validate_align, validate_capacity
 
 _FORMAT = "brimful-plan"
 _VERSION = 1

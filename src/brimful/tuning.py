@@ -31,14 +31,13 @@ Source: arXiv 2107.02027, section 3.3 and appendix D.
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from brimful.errors import SettingError, shown
-from brimful.lengths import validate_capacity
 from brimful.plans import PackPlan
+from brimful.validation import is_number, validate_capacity, whole_number
 
 OPTIMIZERS = {"lamb": "pytorch_optimizer.Lamb", "adam": "torch.optim.Adam", "adamw": "torch.optim.AdamW"}
 """The optimizers that the recipes are for, and the class of each, which takes lr and betas."""
@@ -73,21 +72,16 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulation_steps", "total_steps"):
             object.__setattr__(self, name, validate_capacity(getattr(self, name), name))
-        if not _is_number(self.learning_rate) or not 0 < self.learning_rate < math.inf:
+        if not is_number(self.learning_rate) or self.learning_rate <= 0:
             raise SettingError(f"learning_rate is a number above 0, such as 0.001, not {shown(self.learning_rate)}")
         object.__setattr__(self, "learning_rate", float(self.learning_rate))
         pair = tuple(self.betas) if isinstance(self.betas, tuple | list) else ()
-        if len(pair) != 2 or not all(_is_number(beta) and 0 <= beta < 1 for beta in pair):
+        if len(pair) != 2 or not all(is_number(beta) and 0 <= beta < 1 for beta in pair):
             raise SettingError(f"betas are two numbers from 0 to below 1, as in (0.9, 0.999), not {shown(self.betas)}")
         object.__setattr__(self, "betas", (float(pair[0]), float(pair[1])))
-        try:
-            warmup = -1 if isinstance(self.warmup_steps, bool) else operator.index(self.warmup_steps)
-        except TypeError:
-            warmup = -1
-        if not 0 <= warmup <= self.total_steps:
-            limits = f"from 0 to total_steps, {self.total_steps}"
-            raise SettingError(f"warmup_steps is a whole number {limits}, not {shown(self.warmup_steps)}")
-        object.__setattr__(self, "warmup_steps", warmup)
+        object.__setattr__(self, "warmup_steps", whole_number(self.warmup_steps, "warmup_steps"))
+        if self.warmup_steps > self.total_steps:
+            raise SettingError(f"warmup_steps are at most total_steps, {self.total_steps}, not {self.warmup_steps}")
         if self.optimizer not in OPTIMIZERS:
             raise SettingError(f"optimizer is one of {', '.join(OPTIMIZERS)}, not {shown(self.optimizer)}")
 
@@ -252,12 +246,8 @@ def _factor(packing_factor: float | PackPlan) -> Fraction:
         if not packing_factor.packs:
             raise SettingError("a plan without sequences has no packing factor; give it as a number")
         return Fraction(packing_factor.histogram.n_sequences, packing_factor.packs)
-    if not _is_number(packing_factor) or not 1 <= packing_factor < math.inf:
+    if not is_number(packing_factor) or packing_factor < 1:
         raise SettingError(
             f"packing_factor is a number from 1 up, the sequences per pack, or a plan; not {shown(packing_factor)}"
         )
     return Fraction(str(packing_factor))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -46,8 +46,6 @@ def test_table_fits_and_has_a_row_for_each_number_of_devices(run, words):
 
 @pictures
 def test_picture_is_drawn_and_never_overwritten(run, words, tmp_path, ending):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
     path = tmp_path / "new" / f"curve{ending}"
     assert f"Drawn: {path}" in run(*words, "-o", path).out
     assert path.stat().st_size > 1000

@@ -52,7 +52,7 @@ def test_table_fits_and_holds_the_numbers(run):
         (("--packing-factor", "2", "--betas", "0.9"), "--betas are two numbers with a comma between"),
         (("--packing-factor", "2", "--betas", "0.9,1.0"), "betas are two numbers from 0 to below 1"),
         (("--packing-factor", "2", "--optimizer", "sgd"), "optimizer is one of lamb, adam, adamw, not 'sgd'"),
-        (("--packing-factor", "2", "--warmup-steps", "9999"), "warmup_steps is a whole number from 0 to total_steps"),
+        (("--packing-factor", "2", "--warmup-steps", "9999"), "warmup_steps are at most total_steps, 7037, not 9999"),
         (("--packing-factor", "2", "--batch-size", "0"), "batch_size is a whole number from 1 to 2147483647, not 0"),
         ((), "Missing option '--packing-factor'"),
     ],

@@ -10,13 +10,14 @@ import sys
 
 import pytest
 import torch
+import transformers
 from torch import nn
 
 from brimful import SettingError
 from brimful.models import PackingRule, general_rule, rule_for
 from brimful.models.architectures import ARCHITECTURES
 from brimful.torch import PackedCollator
-from tests.models.tiny import PACKED, REFUSED, WINDOW, tiny, tiny_config, transformers
+from tests.models.tiny import PACKED, REFUSED, WINDOW, tiny, tiny_config
 
 CAUSAL = {"codegen", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "gpt_neox", "opt", "biogpt", "falcon"} | {
     name for name, (_, head, _) in PACKED.items() if head == "ForCausalLM"

@@ -17,8 +17,6 @@ from brimful.torch.losses import causal_lm_loss
 
 STEPS, SEQUENCES, SLOTS, VOCABULARY = 200, 12, 32, 20
 
-torch.set_num_threads(1)
-
 
 def sequence(random, length):
     """Something to learn: tokens that count up, a fifth of them masked in a copy."""

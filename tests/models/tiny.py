@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
-
-transformers = pytest.importorskip("transformers")
+import transformers
 
 VOCABULARY = 97
 WINDOW = 4

@@ -54,8 +54,6 @@ def test_assumptions_name_every_cost_that_is_not_nothing():
 
 
 def test_picture_shows_every_line_with_its_name_and_last_figure(tmp_path):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
     path = tmp_path / "curve.svg"
     report.draw(LINEAR, path)
     drawing = ET.fromstring(path.read_text())  # noqa: S314 - our own
@@ -69,7 +67,6 @@ def test_picture_shows_every_line_with_its_name_and_last_figure(tmp_path):
 
 @pytest.mark.parametrize("simulation", [LINEAR, QUADRATIC, simulate(PLAN, [5], 2)])
 def test_all_that_is_drawn_is_inside_the_frame(simulation):
-    pytest.importorskip("altair")
     picture = report.picture(simulation).to_dict()
     speedups = [point["speedup"] for data in picture["datasets"].values() for point in data if "speedup" in point]
     bottom, top = picture["layer"][-2]["encoding"]["y"]["scale"]["domain"]
@@ -95,8 +92,6 @@ def test_labels_keep_their_order_and_their_distance(ends, least):
 
 @pytest.mark.parametrize("ending", report.FORMATS)
 def test_files_are_what_their_endings_say(tmp_path, ending):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
     path = tmp_path / f"curve{ending}"
     report.draw(LINEAR, path)
     content = path.read_bytes()
@@ -111,7 +106,6 @@ def test_files_are_what_their_endings_say(tmp_path, ending):
 
 @pytest.mark.parametrize("missing", ["altair", "vl_convert"])
 def test_a_missing_library_is_named_with_the_extra_that_brings_it(tmp_path, monkeypatch, missing):
-    pytest.importorskip("altair")
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(OutputError, match=rf"drawing needs {missing}: pip install 'brimful\[report\]'$"):
         report.draw(LINEAR, tmp_path / "curve.svg")
@@ -124,16 +118,12 @@ def test_other_endings_are_refused(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(OutputError, match=r"curve\.svg: cannot be written \("):
         report.draw(LINEAR, tmp_path / "file" / "curve.svg")
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
     path = tmp_path / "curve.svg"
     path.write_text("mine")
     monkeypatch.setattr(report, "require_drawable", lambda _: None)
@@ -143,8 +133,6 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path, monkeypatch):
 
 
 def test_a_picture_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
-    pytest.importorskip("altair")
-    pytest.importorskip("vl_convert")
     monkeypatch.setattr(report, "picture", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         report.draw(LINEAR, tmp_path / "curve.svg")

@@ -78,7 +78,7 @@ def test_a_plan_for_other_sizes_is_refused(sizes, text):
 
 def test_seeds_and_sizes_are_checked():
     plan = plan_resources(SIZES, {"tokens": 5, "images": 1})
-    with pytest.raises(SettingError, match="the seed is a whole number from 0"):
+    with pytest.raises(SettingError, match="seed is a whole number from 0"):
         assign_resources(plan, SIZES, seed=-1)
     with pytest.raises(LengthError, match="the sizes in tokens are at least 0, but item 1 is -1"):
         assign_resources(plan, {"tokens": [1, -1], "images": [0, 0]})

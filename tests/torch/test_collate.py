@@ -327,7 +327,11 @@ def test_batches_cross_processes_and_devices(attention):
             DataError,
             r"^row 1 \(the first is 0\) has no seq_lengths; for single sequences there is ",
         ),
-        ({"seq_lengths": [1]}, DataError, r"^row 1 \(the first is 0\) has no input_ids$"),
+        (
+            {"seq_lengths": [1]},
+            DataError,
+            r"^row 1 \(the first is 0\) has no input_ids; all rows of a batch",
+        ),
         (
             {"input_ids": [1.5], "seq_lengths": [1]},
             DataError,
@@ -380,9 +384,9 @@ def test_columns_that_contradict_the_lengths():
     for name in ("position_ids", "segment_ids", "seq_idx"):
         with pytest.raises(DataError, match=rf"^{name} follows from seq_lengths, and is made from them; drop that col"):
             collator([{**row, name: [0, 1, 0]}])
-    with pytest.raises(DataError, match=r"^row 1 \(the first is 0\) has no labels$"):
+    with pytest.raises(DataError, match=r"^row 1 \(the first is 0\) has no labels; all rows of a batch"):
         collator([{**row, "labels": [0, 1, 0]}, row])
-    with pytest.raises(DataError, match=r"^row 0 \(the first is 0\) has no class$"):
+    with pytest.raises(DataError, match=r"^row 0 \(the first is 0\) has no class; all rows"):
         PackedCollator(8, PAD, sequence_columns="class")([row])
     nothing: list[Any] = [[], row, 5]
     for none in nothing:
@@ -441,7 +445,7 @@ def test_sequences_that_are_none():
         collator.from_sequences([good], assignment)
     with pytest.raises(DataError, match=r"^sequence 1 \(the first is 0\) has no tokens; leave it out$"):
         collator.from_sequences([good, {"input_ids": [], "label": 1}])
-    with pytest.raises(DataError, match=r"^sequence 1 \(the first is 0\) has no label$"):
+    with pytest.raises(DataError, match=r"^sequence 1 \(the first is 0\) has no label; all sequences of a batch"):
         collator.from_sequences([good, {"input_ids": [1]}])
     with pytest.raises(DataError, match=r"^sequence 1 .*: label has a value of shape \(1,\), not one; columns of one"):
         collator.from_sequences([good, {"input_ids": [1], "label": [1]}])
@@ -463,11 +467,11 @@ def test_sequences_that_are_none():
         ({"max_length": 0}, LengthError, r"^max_length is a whole number from 1 to 2147483647, not 0$"),
         ({"max_sequences": 0}, LengthError, r"^max_sequences is a whole number from 1 "),
         ({"align": 0}, LengthError, r"^align is a whole number from 1 "),
-        ({"align": 5}, SettingError, r"^align divides max_length, so that rows never become longer, but 8 is no mult"),
+        ({"align": 5}, LengthError, r"^max_length 8 is not a multiple of align 5; make it 5 or 10$"),
         ({"sliding_window": 0}, LengthError, r"^sliding_window is a whole number from 1 "),
-        ({"pad_token_id": -1}, SettingError, r"^pad_token_id is a whole number from 0 up, not -1$"),
-        ({"pad_token_id": None}, SettingError, r"^pad_token_id is a whole number from 0 up, not None$"),
-        ({"position_offset": True}, SettingError, r"^position_offset is a whole number from 0 up, not True$"),
+        ({"pad_token_id": -1}, SettingError, r"^pad_token_id is a whole number from 0 to .*, not -1$"),
+        ({"pad_token_id": None}, SettingError, r"^pad_token_id is a whole number from 0 to .*, not None$"),
+        ({"position_offset": True}, SettingError, r"^position_offset is a whole number from 0 to .*, not True$"),
         ({"pad_to": "max"}, SettingError, r"^pad_to is 'max_length', 'longest' or a number, not 'max'$"),
         ({"pad_to": 0}, LengthError, r"^pad_to is a whole number from 1 "),
         ({"pad_to": 3}, SettingError, r"^pad_to divides max_length, .* 8 is no multiple of 3$"),

@@ -280,14 +280,14 @@ def test_states_of_others_are_refused(kind):
         sampler.load_state_dict({**state, "taken": -1})
     with pytest.raises(SettingError, match=r"^of \d+ items, \d+ cannot have been taken$"):
         sampler.load_state_dict({**state, "taken": state["size"] + 1})
-    with pytest.raises(LengthError, match=r"^per_step of the state is a whole number from 1"):
+    with pytest.raises(LengthError, match=r"^the per_step of the state is a whole number from 1"):
         sampler.load_state_dict({**state, "per_step": 0})
     with pytest.raises(SettingError, match=r"^the state has no settings; it is not what "):
         sampler.load_state_dict({**state, "settings": None})
     other = kind.make(lengths[::-1], 0, 0, 1)
     with pytest.raises(SettingError, match=r"^(lengths|the assignment) was '.*' when the state was saved and is '"):
         other.load_state_dict(state)
-    with pytest.raises(SettingError, match=r"^the epoch is a whole number from 0 "):
+    with pytest.raises(SettingError, match=r"^epoch is a whole number from 0 "):
         sampler.set_epoch(-1)
     assert sampler.state_dict() == state
 
@@ -525,7 +525,7 @@ def test_datasets_without_lengths_are_refused(dataset, error, text):
     [
         ({"per_device_batch_size": 0}, LengthError, "^per_device_batch_size is a whole number from 1 .*, not 0$"),
         ({"mega_batch_mult": 0}, LengthError, "^mega_batch_mult is a whole number from 1 .*, not 0$"),
-        ({"seed": -1}, SettingError, "^the seed is a whole number from 0 .*, not -1$"),
+        ({"seed": -1}, SettingError, "^seed is a whole number from 0 .*, not -1$"),
         ({"order": "longest"}, SettingError, "^order is one of shuffled, xtuner, not 'longest'$"),
         (
             {"rank": 0},

@@ -138,17 +138,20 @@ def test_lengths_that_are_none(function, lengths, message):
 
 def test_what_does_not_fit():
     lengths = torch.tensor([[3, 2], [4, 0]])
-    with pytest.raises(CapacityError, match=r"^the sequences of a row take 5 slots, more than its 4$"):
+    with pytest.raises(
+        CapacityError,
+        match=r"^the sequences of a row take 5 slots, more than its 4; give it more slots, or",
+    ):
         segment_ids(lengths, 4)
-    with pytest.raises(CapacityError, match=r"^the sequences of a row take 8 slots, more than its 7$"):
+    with pytest.raises(CapacityError, match=r"^the sequences of a row take 8 slots, more than its 7; give it"):
         position_ids(lengths, 7, align=4)
-    with pytest.raises(CapacityError, match=r"take 9 slots, more than its 8$"):
+    with pytest.raises(CapacityError, match=r"take 9 slots, more than its 8; give it"):
         cu_seqlens(lengths, 8)
-    with pytest.raises(CapacityError, match=r"^3 sequences are more than the 2 that max_segments has room for$"):
+    with pytest.raises(CapacityError, match=r"^3 sequences are more than the 2 that max_segments has room for; raise"):
         cu_seqlens(lengths, 9, max_segments=2)
 
 
 @pytest.mark.parametrize("align", [0, -4, True, 1.5])
 def test_an_alignment_that_is_none(align):
-    with pytest.raises(LengthError, match=rf"^align is a whole number of slots from 1 up, not {align}$"):
+    with pytest.raises(LengthError, match=rf"^align is a whole number from 1 to 2147483647, not {align}$"):
         segment_ids(torch.tensor([[3, 2]]), 8, align)

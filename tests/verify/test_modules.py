@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 import torch
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -15,7 +16,7 @@ from brimful import DataError
 from brimful.models.packed_encoder import PackedEncoder
 from brimful.torch import PackedCollator
 from brimful.verify import verify
-from tests.models.tiny import tiny, transformers
+from tests.models.tiny import tiny
 from tests.verify.reports import detail, diagnosis
 
 VOCABULARY, WIDTH = 60, 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import threading
 from typing import Any
 
@@ -125,15 +126,10 @@ def test_random_numbers_that_a_model_draws_are_given_back():
         def forward(self, input_ids):
             return self.tokens(input_ids) + 0 * torch.rand(())
 
+    model = Draws()
     state = torch.random.get_rng_state()
-    assert verify(Draws(), SEQUENCES, attention="sdpa").passed is True
-    expected = torch.random.get_rng_state()
-    model = Draws()  # which draws its weights
-    after = torch.random.get_rng_state()
-    verify(model, SEQUENCES, attention="sdpa")
-    assert torch.equal(torch.random.get_rng_state(), after)
-    assert not torch.equal(state, expected)
-    assert not torch.equal(expected, after)
+    assert verify(model, SEQUENCES, attention="sdpa").passed
+    assert torch.equal(torch.random.get_rng_state(), state)
 
 
 def test_dropout_is_off():
@@ -146,7 +142,7 @@ def test_it_leaves_the_model_after_a_failure_too():
     state = torch.random.get_rng_state()
     assert verify(model, SEQUENCES, attention="varlen", dtypes=["float32"]).leaks
     with pytest.raises(DataError, match="fails on the packed batch"):
-        verify(model, SEQUENCES, collate=lambda _: {"input_ids": torch.tensor([[99, 98, 97, 11]])[:, :0]} and bad())
+        verify(model, SEQUENCES, collate=lambda _: bad())
     assert model.training
     assert torch.equal(torch.random.get_rng_state(), state)
     assert not any(module._forward_hooks for module in model.modules())
@@ -198,9 +194,7 @@ def test_a_report_prints_what_is_wrong_and_where():
         line.startswith("  FAILED isolation: 3 sequences of up to 3 tokens changed one by one, and the padding of 1")
         for line in lines
     )
-    assert any(line.startswith("  changing sequence 1 of row 1 changed logits of sequence") for line in lines) or any(
-        line.startswith("  changing ") for line in lines
-    )
+    assert any(re.match(r"  changing .* changed logits of sequence . of row 1 by ", line) for line in lines)
     assert any(
         line.startswith("  starts in bert.encoder.layer.0.attention.self (BertSelfAttention), off by") for line in lines
     )

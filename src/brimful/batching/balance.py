@@ -11,8 +11,8 @@ import numpy.typing as npt
 from brimful.assignment import assign
 from brimful.batching.exchange import even_out
 from brimful.errors import CapacityError, LengthError, SettingError, shown
-from brimful.lengths import IntArray, Lengths, validate_capacity, validate_lengths
 from brimful.planning import plan
+from brimful.validation import IntArray, Lengths, is_number, validate_capacity, validate_lengths
 
 Costs: TypeAlias = npt.NDArray[Any]  # (items,) int64 or float64
 Groups: TypeAlias = list[IntArray]
@@ -32,13 +32,24 @@ def attention_cost(lengths: Lengths, linear: float = 1, quadratic: float = 0) ->
         (sequences,) int64 if both factors are whole numbers, otherwise float64.
 
     Raises:
-        LengthError: a length is no whole number ≥ 1.
+        LengthError: a length is no whole number ≥ 1, or a sequence costs 2^62 or more.
+        SettingError: a factor below 0.
 
     Example:
         >>> attention_cost([1, 2, 3], linear=10, quadratic=1)
         array([11, 24, 39])
     """
     array = validate_lengths(lengths).astype(np.int64)
+    for factor, name in ((linear, "linear"), (quadratic, "quadratic")):
+        if not is_number(factor) or factor < 0:
+            raise SettingError(f"{name} is a number from 0 up, not {shown(factor)}")
+    about = linear * array.astype(np.float64) + quadratic * array.astype(np.float64) ** 2
+    if not about.max(initial=0) < _GREATEST:  # the exact product would leave int64 in silence
+        at = int(np.argmax(about))
+        raise LengthError(
+            f"a sequence costs less than 2^62, but item {at}, of {array[at]} tokens, about {about[at]:.3g}; "
+            "give smaller factors"
+        )
     costs: Costs = linear * array + quadratic * array**2
     return costs
 
@@ -188,7 +199,7 @@ def _loads(costs: Costs, sizes: Any, capacity: Any, k: int) -> tuple[Costs, floa
         if sizes is not None:
             raise SettingError("sizes count against a capacity; give one, or leave sizes out")
         return costs, np.inf
-    if isinstance(capacity, bool) or not isinstance(capacity, int | float | np.number) or not capacity > 0:
+    if not is_number(capacity) or capacity <= 0:
         raise SettingError(f"a capacity is a number above 0, or None for no limit, not {shown(capacity)}")
     loads = costs if sizes is None else _numbers(sizes, "sizes")
     if len(loads) != len(costs):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from brimful.errors import LengthError, SettingError
-from brimful.lengths import IntArray, Lengths, read_only, validate_capacity, validate_lengths, whole_numbers
+from brimful.errors import LengthError
+from brimful.validation import IntArray, Lengths, aligned, read_only, validate_capacity, validate_lengths, whole_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,7 +107,7 @@ class Batches:
         if not len(self):
             return np.zeros(0, np.int64)
         longest = np.maximum.reduceat(array[self.ids].astype(np.int64), self.offsets[:-1])
-        return round_up(longest, length_multiple) * np.diff(self.offsets)
+        return aligned(longest, validate_capacity(length_multiple, "length_multiple")) * np.diff(self.offsets)
 
     def efficiency(self, lengths: Lengths, length_multiple: int = 1) -> float:
         """Real tokens per token that the device computes, a fraction from 0 to 1 (1 when there is nothing).
@@ -120,23 +121,20 @@ class Batches:
             >>> Batches.cut([3, 2, 1, 0], 2).efficiency([2, 3, 7, 9])
             0.875
         """
-        padded = int(self.padded_tokens(lengths, length_multiple).sum())
-        return int(validate_lengths(lengths)[self.ids].sum(dtype=np.int64)) / padded if padded else 1.0
+        array = validate_lengths(lengths)
+        padded = int(self.padded_tokens(array, length_multiple).sum())
+        return int(array[self.ids].sum(dtype=np.int64)) / padded if padded else 1.0
 
 
-def round_up(lengths: IntArray, multiple: int) -> IntArray:
-    """Each length as the device sees it, when rows are padded to a multiple.
+def longest_first_keys(lengths: IntArray) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """(sequences,) what to sort stably, so that the longest come first and equal ones stay as they stood.
+
+    As narrow as can be: NumPy's stable sort of 16-bit numbers is a radix sort.
 
     Example:
-        >>> round_up(np.array([1, 8, 9]), 8)
-        array([ 8,  8, 16])
+        >>> longest_first_keys(np.array([1, 9, 8]))
+        array([8, 0, 1], dtype=uint8)
     """
-    multiple = validate_capacity(multiple, "length_multiple")
-    return -(-lengths // multiple) * multiple
-
-
-def one_of(value: str, name: str, choices: tuple[str, ...]) -> str:
-    """The value, if it is one of the choices; otherwise a SettingError that lists them."""
-    if value not in choices:
-        raise SettingError(f"{name} is one of {', '.join(choices)}, not {value!r}")
-    return value
+    longest = int(lengths.max(initial=0))
+    keys: npt.NDArray[np.unsignedinteger[Any]] = (longest - lengths).astype(np.min_scalar_type(longest))
+    return keys

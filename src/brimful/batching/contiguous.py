@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from brimful.errors import SettingError
-from brimful.lengths import IntArray, validate_capacity
+from brimful.validation import IntArray, require_positive, validate_capacity
 
 _MOST_CELLS = 2**20  # of a table of choices that is worked out at once
 _NEVER = 2**62  # more than any padding
@@ -22,6 +22,9 @@ def fewest_batches(fits: IntArray, size_multiple: int = 1) -> IntArray:
     Returns:
         (batches,) sequences in each batch; without a multiple, no way to cut the sequences gives fewer batches.
 
+    Raises:
+        LengthError: a sequence of which not one fits.
+
     Example:
         >>> fewest_batches(np.array([1, 3, 3, 3, 5, 5]))
         array([1, 3, 2])
@@ -30,6 +33,7 @@ def fewest_batches(fits: IntArray, size_multiple: int = 1) -> IntArray:
 
     Cost: a step for each batch.
     """
+    require_positive(fits, "number of sequences that fit")
     most, sizes = fits.tolist(), []
     start, n = 0, len(fits)
     while start < n:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from brimful.lengths import IntArray
+from brimful.validation import IntArray
 
 _MOST_ITEMS = 512  # of a group that are tried with those of another
 _NOISE = 1e-12  # a share of a sum below which a gain is rounding

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from brimful.batching.batches import one_of
+from brimful.batching.batches import longest_first_keys
 from brimful.errors import LengthError, SettingError
-from brimful.lengths import IntArray, Lengths, validate_capacity, whole_numbers
+from brimful.validation import IntArray, Lengths, one_of, validate_capacity, whole_numbers
 
 Draw: TypeAlias = Callable[[int], IntArray]
 """Gives a random permutation of 0 … n − 1 for n; called in a fixed order, so that a seed fixes what comes out."""
@@ -159,9 +159,7 @@ def _sorted_megabatches(lengths: IntArray, draw: Draw, size: int) -> tuple[IntAr
     """Shuffled indices, longest first in each megabatch (equal ones as they came), and where each of them starts."""
     shuffled = draw(len(lengths))
     starts = np.arange(0, len(shuffled), size)
-    # Narrow unsigned keys: NumPy's stable sort of 16-bit numbers is a radix sort.
-    longest = int(lengths.max(initial=0))
-    keys = (longest - lengths[shuffled]).astype(np.min_scalar_type(longest))
+    keys = longest_first_keys(lengths)[shuffled]
     full = len(shuffled) // size * size
     places = np.argsort(keys[:full].reshape(-1, size), axis=1, kind="stable") + starts[: full // size, None]
     rest = np.argsort(keys[full:], kind="stable") + full
@@ -179,7 +177,7 @@ def _two_kinds(lengths: IntArray, draw: Draw, size: int, has_image: npt.NDArray[
     megabatches = np.concatenate(full)
     megabatches = megabatches[draw(len(megabatches))]
     together = np.concatenate(last)
-    together = together[np.argsort(-lengths[together], kind="stable")]
+    together = together[np.argsort(longest_first_keys(lengths[together]), kind="stable")]
     starts = np.arange(len(megabatches) + 1) * size
     return np.concatenate([megabatches.ravel(), together]), starts
 

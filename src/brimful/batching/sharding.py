@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from brimful.batching.batches import one_of
-from brimful.errors import SettingError, shown
-from brimful.lengths import IntArray, validate_capacity
+from brimful.errors import SettingError
+from brimful.validation import IntArray, one_of, validate_capacity, whole_number
 
 POLICIES = ("pad", "drop", "uneven")
 FILLS = ("repeat", "empty")
@@ -74,7 +72,7 @@ def shard(n: int, rank: int, world: int, policy: str = "pad", fill: str = "repea
     """
     one_of(policy, "policy", POLICIES)
     one_of(fill, "fill", FILLS)
-    n = _whole(n, "the number of batches")
+    n = whole_number(n, "the number of batches")
     rank, world = validate_rank(rank, world)
     if policy == "drop":
         end = n - n % world
@@ -96,17 +94,7 @@ def validate_rank(rank: Any, world: Any) -> tuple[int, int]:
         LengthError: world is no whole number ≥ 1.
     """
     world = validate_capacity(world, "the number of ranks")
-    rank = _whole(rank, "rank")
+    rank = whole_number(rank, "rank")
     if rank >= world:
         raise SettingError(f"rank is from 0 to {world - 1} among {world} ranks, not {rank}")
     return rank, world
-
-
-def _whole(value: Any, name: str) -> int:
-    try:
-        number = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
-    except TypeError:
-        number = -1
-    if number < 0:
-        raise SettingError(f"{name} is a whole number from 0, not {shown(value)}")
-    return number

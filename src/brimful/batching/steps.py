@@ -12,7 +12,7 @@ from brimful.assignment import PackAssignment
 from brimful.batching.batches import Batches
 from brimful.batching.length_grouped import Draw
 from brimful.errors import LengthError
-from brimful.lengths import Lengths, validate_capacity, validate_lengths
+from brimful.validation import Lengths, validate_capacity, validate_lengths
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from brimful.batching.batches import Batches, one_of, round_up
+from brimful.batching.batches import Batches, longest_first_keys
 from brimful.batching.contiguous import fewest_batches, least_padding
 from brimful.errors import CapacityError
-from brimful.lengths import IntArray, Lengths, validate_capacity, validate_lengths
+from brimful.validation import IntArray, Lengths, aligned, one_of, validate_capacity, validate_lengths
 
 PARTITIONS = ("greedy", "optimal")
 OVERSIZE = ("error", "alone")
@@ -59,20 +59,22 @@ def token_budget_batches(
         >>> token_budget_batches([8, 2, 2, 2, 2], max_tokens=16, partition="optimal").to_lists()  # 16 tokens
         [[0], [1, 2, 3, 4]]
 
-    Cost: a radix sort, and a step for each batch: a million sequences in 50,000 batches take about 0.2 s greedily.
+    Cost: a radix sort where rows are below 2^16, and a step for each batch: a million sequences in 50,000 batches take
+    about 0.1 s greedily.
     """
     array = validate_lengths(lengths).astype(np.int64)
     one_of(oversize, "oversize", OVERSIZE)
     one_of(partition, "partition", PARTITIONS)
-    rows = round_up(array, length_multiple)
+    rows = aligned(array, validate_capacity(length_multiple, "length_multiple"))
     fits = _fits(array, rows, max_tokens, max_sequences, oversize)
     multiple = validate_capacity(size_multiple, "size_multiple")
     bucket = max(len(array), 1) if bucket is None else validate_capacity(bucket, "bucket")
     order = np.arange(len(array)) if random is None else random.permutation(len(array))
+    keys = longest_first_keys(rows)
     ids, sizes = [], []
     for start in range(0, len(array), bucket):
         some = order[start : start + bucket]
-        some = some[np.argsort(-rows[some], kind="stable")]
+        some = some[np.argsort(keys[some], kind="stable")]
         cut = fewest_batches(fits[some], multiple)
         if partition == "optimal":
             cut = least_padding(rows[some], fits[some], len(cut), multiple)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from brimful.errors import DataError
-from brimful.lengths import IntArray, LengthHistogram, require_fit
+from brimful.lengths import LengthHistogram, require_fit
 from brimful.overflow import Ledger, OverflowPolicy, overflow_error
 from brimful.tables.batches import Source
 from brimful.tables.columns import choose_columns
@@ -20,6 +20,7 @@ from brimful.tables.rows import read_rows
 from brimful.tables.sources import open_source
 from brimful.tables.tokenize import load_tokenizer, tokenized
 from brimful.tables.types import is_list
+from brimful.validation import IntArray
 
 DEFAULT_COLUMN = "input_ids"
 

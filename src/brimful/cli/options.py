@@ -8,12 +8,11 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from brimful.assignment import validate_seed
 from brimful.errors import BrimfulError, shown
-from brimful.lengths import validate_capacity
 from brimful.planning import ALGORITHMS
 from brimful.resources import ALGORITHMS as RESOURCE_ALGORITHMS
 from brimful.resources import PRIORITIES
+from brimful.validation import validate_capacity, whole_number
 
 
 def capacity(name: str) -> Callable[[str | int], int]:
@@ -23,7 +22,7 @@ def capacity(name: str) -> Callable[[str | int], int]:
 
 def seed(text: str | int) -> int:
     """A parser of seeds."""
-    return _number(text, "seed", validate_seed)
+    return _number(text, "seed", whole_number)
 
 
 def named_capacity(text: str) -> tuple[str, int]:

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brimful.errors import DataError
-from brimful.lengths import IntArray
 from brimful.resources import ResourceHistogram
 from brimful.resources.sizes import distinct_rows, validate_names
 from brimful.tables.sources import open_source
 from brimful.tables.types import is_list
+from brimful.validation import IntArray
 
 
 def measure_sizes(

@@ -6,21 +6,12 @@ One algorithm a file, one function shape: `PackingProblem -> Solution`. What is 
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from brimful.errors import SettingError, shown
-from brimful.lengths import (
-    LengthHistogram,
-    Lengths,
-    aligned,
-    require_fit,
-    validate_align,
-    validate_capacity,
-    validate_lengths,
-)
+from brimful.lengths import LengthHistogram, require_fit
 from brimful.lower_bounds import LowerBound, lower_bound, martello_toth_bound
 from brimful.planning.cutting_stock import optimal
 from brimful.planning.longest_pack_first import lpfhp
@@ -30,6 +21,7 @@ from brimful.planning.problem import PackingProblem, Solution
 from brimful.planning.shortest_pack_first import spfhp
 from brimful.planning.unpacked import unpacked
 from brimful.plans import PackPlan
+from brimful.validation import Lengths, aligned, is_number, validate_align, validate_capacity, validate_lengths
 
 __all__ = ["ALGORITHMS", "DATA_ORDER", "LEAST_SQUARES", "PackingProblem", "Solution", "plan", "require_algorithm"]
 
@@ -165,12 +157,12 @@ def validate_time_limit(seconds: float | None) -> float | None:
     """A number of seconds above 0, or None; otherwise a SettingError."""
     if seconds is None:
         return None
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= sys.float_info.max:
+    if not is_number(seconds) or seconds <= 0:
         raise SettingError(f"time_limit is a number of seconds above 0, or None for no limit, not {shown(seconds)}")
     return float(seconds)
 
 
 def _gap(gap: float) -> float:
-    if isinstance(gap, bool) or not isinstance(gap, int | float) or not 0 <= gap <= sys.float_info.max:
+    if not is_number(gap) or gap < 0:
         raise SettingError(f"target_gap is a fraction from 0 up, such as 0.001, not {shown(gap)}")
     return float(gap)

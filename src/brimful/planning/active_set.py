@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brimful.lengths import IntArray
 from brimful.planning.full_patterns import Floats, FullPatterns
+from brimful.validation import IntArray
 
 _COLUMNS_A_ROUND = 20
 _WORTH_TRYING = 0.02  # a pattern joins if its gradient is at least this share of the best one

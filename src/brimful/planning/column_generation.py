@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.knapsack import PatternKnapsack
-from brimful.lengths import IntArray
 from brimful.patterns import Patterns
+from brimful.validation import IntArray
 
 _COLUMNS_A_ROUND = 50
 _SMOOTHING = 0.5

@@ -9,13 +9,13 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from brimful.lengths import IntArray
 from brimful.lower_bounds import PRICE_UNIT, DualPrices, dual_price_bound, lower_bound, provable
 from brimful.planning.column_generation import LinearSolution, PatternProgramme
 from brimful.planning.grids import GridProblem
 from brimful.planning.longest_pack_first import lpfhp
 from brimful.planning.problem import PackingProblem, Solution
 from brimful.planning.rounding import round_to_packs
+from brimful.validation import IntArray
 
 _WORK_AT_ONCE = 2**20  # slots × lengths of a programme that takes about a second
 

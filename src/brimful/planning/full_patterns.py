@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from brimful.lengths import IntArray
+from brimful.validation import IntArray
 
 Floats = npt.NDArray[np.float64]
 

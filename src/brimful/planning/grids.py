@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brimful.lengths import IntArray, LengthHistogram
+from brimful.lengths import LengthHistogram
 from brimful.patterns import Patterns
 from brimful.planning.problem import PackingProblem
+from brimful.validation import IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

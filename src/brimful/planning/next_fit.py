@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.errors import SettingError
-from brimful.lengths import IntArray
 from brimful.patterns import Patterns
 from brimful.planning.problem import PackingProblem, Solution
+from brimful.validation import IntArray
 
 _WINDOW = 2**20
 

@@ -15,6 +15,7 @@ from brimful.planning.active_set import FullPatternFit, fit_full_patterns
 from brimful.planning.full_patterns import Floats
 from brimful.planning.longest_pack_first import lpfhp
 from brimful.planning.problem import PackingProblem, Solution
+from brimful.validation import is_number
 
 PUBLISHED_DEPTH = 3
 """Most sequences in a pack where the problem sets no limit: what was published, and what keeps packs easy to mask."""
@@ -115,8 +116,7 @@ def ennlshp(problem: PackingProblem, padding_cost: float = 0.3, leftovers: Lefto
     packed full anyway. The fit is exact to a ten-thousandth of the tokens, or to half a pack.
     Source: arXiv 2107.02027, section F, names the extension; the formula is derived here.
     """
-    number = not isinstance(padding_cost, bool) and isinstance(padding_cost, int | float)
-    if not number or not 0.05 <= padding_cost <= 10:
+    if not is_number(padding_cost) or not 0.05 <= padding_cost <= 10:
         raise SettingError(f"padding_cost is a number from 0.05 to 10, not {shown(padding_cost)}")
     lengths = np.arange(1.0, problem.max_length + 1)
     padding = lengths * (padding_cost / math.hypot(1, padding_cost))
@@ -138,7 +138,7 @@ def residual_weights(max_length: int, offset: int, weight: float | None) -> Floa
         raise SettingError(f"offset is a length up to which sequences are short, 0 or more, not {shown(offset)}")
     if weight is None:
         weight = min(1.0, math.sqrt(8 / (2 * max_length)))
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not _LEAST_WEIGHT <= weight <= 1:
+    if not is_number(weight) or not _LEAST_WEIGHT <= weight <= 1:
         raise SettingError(f"weight is a number from {_LEAST_WEIGHT} to 1, or None, not {shown(weight)}")
     weights = np.ones(max_length)
     weights[:offset] = weight

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from brimful.errors import SettingError
-from brimful.lengths import LengthHistogram, require_fit, validate_capacity
+from brimful.lengths import LengthHistogram, require_fit
 from brimful.planning.nonnegative_least_squares import PUBLISHED_DEPTH, nnlshp, residual_weights
 from brimful.planning.problem import PackingProblem
 from brimful.plans import PackPlan
+from brimful.validation import validate_capacity
 
 OFFSETS = (0, 8, 16, 32, 48, 64, 96, 128)
 WEIGHTS = (0.01, 0.03, 0.09, 0.3)

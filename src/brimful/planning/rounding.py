@@ -7,11 +7,12 @@ import time
 
 import numpy as np
 
-from brimful.lengths import IntArray, LengthHistogram
+from brimful.lengths import LengthHistogram
 from brimful.patterns import Patterns
 from brimful.planning.column_generation import PatternProgramme
 from brimful.planning.longest_pack_first import lpfhp
 from brimful.planning.problem import PackingProblem
+from brimful.validation import IntArray
 
 _ROUNDED_UP_SHARE = 0.5
 _ROUNDS_A_DIVE = 1

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from brimful.assignment import PackAssignment, fill
 from brimful.errors import PlanError
-from brimful.lengths import Lengths
 from brimful.resources.histogram import ResourceHistogram
 from brimful.resources.plan import ResourcePlan
 from brimful.resources.sizes import distinct_rows, size_rows
+from brimful.validation import Lengths
 
 
 def assign_resources(plan: ResourcePlan, sizes: Mapping[str, Lengths], seed: int = 0, epoch: int = 0) -> PackAssignment:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from brimful.lengths import MAX_TOKENS, IntArray, LengthHistogram
+from brimful.lengths import LengthHistogram
 from brimful.lower_bounds import LowerBound, lower_bound
 from brimful.resources.histogram import ResourceHistogram
+from brimful.validation import MAX_TOKENS, IntArray
 
 _FINEST = 2**30
 

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from brimful.lengths import MAX_TOKENS, IntArray
 from brimful.patterns import Patterns
 from brimful.resources.groups import Group, Key, OrderedGroups, Space
 from brimful.resources.runs import NO_RUN, Runs
+from brimful.validation import MAX_TOKENS, IntArray
 
 SHARE_UNIT = 2**40
 """A whole capacity, in the units in which sizes of different resources are compared."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from brimful.lengths import IntArray
+from brimful.validation import IntArray
 
 Key: TypeAlias = tuple[int, ...]
 Space: TypeAlias = tuple[int, ...]

@@ -12,9 +12,10 @@ from typing import Any, Self
 import numpy as np
 
 from brimful.errors import CapacityError, LengthError, shown
-from brimful.lengths import MAX_TOKENS, IntArray, LengthHistogram, Lengths, read_only, require_positive, whole_numbers
+from brimful.lengths import LengthHistogram
 from brimful.resources.sizes import distinct_rows, size_rows, validate_names, validate_rows
 from brimful.untrusted import read_csv
+from brimful.validation import MAX_TOKENS, IntArray, Lengths, read_only, require_positive, whole_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

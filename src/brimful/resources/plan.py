@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from brimful.errors import BrimfulError, PlanError, shown
-from brimful.lengths import IntArray, validate_capacity
 from brimful.lower_bounds import LowerBound
 from brimful.patterns import Patterns
 from brimful.resources.bounds import combined_bound, resource_bounds
@@ -21,6 +20,7 @@ from brimful.resources.histogram import ResourceHistogram
 from brimful.resources.plan_json import FORMAT, VERSION, fields_from_json
 from brimful.resources.sizes import validate_capacities
 from brimful.untrusted import read_plan
+from brimful.validation import IntArray, validate_capacity
 
 
 @dataclass(frozen=True)

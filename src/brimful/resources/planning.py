@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from brimful.errors import SettingError, shown
-from brimful.lengths import Lengths, validate_capacity
 from brimful.resources.fit import ALGORITHMS, PRIORITIES, fit
 from brimful.resources.histogram import ResourceHistogram, require_fit
 from brimful.resources.plan import ResourcePlan
 from brimful.resources.sizes import validate_capacities
+from brimful.validation import Lengths, validate_capacity
 
 
 def plan_resources(

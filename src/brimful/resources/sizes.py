@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.errors import LengthError, SettingError, shown
-from brimful.lengths import IntArray, Lengths, validate_capacity, whole_numbers
+from brimful.validation import IntArray, Lengths, validate_capacity, whole_numbers
 
 _NAME = re.compile(r"[^\W\d][\w.-]{0,99}")
 

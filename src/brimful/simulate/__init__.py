@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from brimful.errors import LengthError, SettingError, shown
-from brimful.lengths import validate_capacity
 from brimful.plans import PackPlan
 from brimful.simulate.costs import CostModel
 from brimful.simulate.methods import METHODS, Training, padding
+from brimful.validation import validate_capacity
 
 __all__ = ["DEVICES", "METHODS", "CostModel", "Simulation", "simulate"]
 

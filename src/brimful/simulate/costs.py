@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.errors import SettingError, shown
+from brimful.validation import is_number
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class CostModel:
     def __post_init__(self) -> None:
         for part in fields(self):
             value = getattr(self, part.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            if not is_number(value) or value < 0:
                 raise SettingError(f"{part.name} is a number from 0 up, such as 0.05, not {shown(value)}")
             object.__setattr__(self, part.name, float(value))
         if self.quadratic_share > 1:

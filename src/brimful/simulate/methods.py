@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from brimful.lengths import IntArray
 from brimful.plans import PackPlan
 from brimful.simulate.costs import CostModel, FloatArray
 from brimful.simulate.waiting import BatchCost, batch_cost, expected_groups, slowest_of
+from brimful.validation import IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

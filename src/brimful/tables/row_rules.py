@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from brimful.lengths import IntArray, LengthHistogram, aligned
+from brimful.lengths import LengthHistogram
 from brimful.tables.columns import SEQ_LENGTHS
 from brimful.tables.settings import PackSettings
 from brimful.tables.types import is_list, tells_apart
+from brimful.validation import IntArray, aligned
 
 RULES = ("boundaries", "max_length", "max_sequences", "nothing empty", "kept columns", "no nulls")
 

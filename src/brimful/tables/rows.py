@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from brimful.errors import DataError
 from brimful.groups import SequenceGroups
-from brimful.lengths import IntArray
 from brimful.tables.types import plain_type
+from brimful.validation import IntArray
 
 _ROW_BYTES = 128  # of offsets, ids and orders that a row needs while it is packed
 _TEXT_BYTES = 16

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from brimful.errors import BrimfulError, CapacityError, DataError
-from brimful.lengths import IntArray
 from brimful.overflow import Ledger
 from brimful.tables.batches import Source
 from brimful.tables.check import Check, open_shard
@@ -22,6 +21,7 @@ from brimful.tables.manifest import Manifest
 from brimful.tables.row_rules import Found, check_rows, unit_starts, wrong_columns
 from brimful.tables.sequences import read_sequences
 from brimful.tables.types import is_list, require_token_lists
+from brimful.validation import IntArray
 
 _NAME = "same sequences"
 _DIGEST_BYTES = 16

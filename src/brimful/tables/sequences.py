@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from brimful.errors import CapacityError, DataError, shown
 from brimful.groups import SequenceGroups
-from brimful.lengths import aligned
 from brimful.overflow import Ledger, overflow_error
 from brimful.tables.batches import Source
 from brimful.tables.columns import Columns
 from brimful.tables.rows import Rows, concatenate, read_rows
 from brimful.tables.settings import PackSettings
 from brimful.tables.types import tells_apart
+from brimful.validation import aligned
 
 
 def no_progress(rows: int) -> None:

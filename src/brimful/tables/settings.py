@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
-from brimful.assignment import validate_seed
 from brimful.errors import SettingError, shown
-from brimful.lengths import validate_align, validate_capacity
 from brimful.overflow import Overflow, OverflowPolicy
 from brimful.planning import require_algorithm, validate_time_limit
+from brimful.validation import validate_align, validate_capacity, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class PackSettings:
         for name in ("max_sequences", "window_tokens"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, validate_capacity(getattr(self, name), name))
-        object.__setattr__(self, "seed", validate_seed(self.seed, "seed"))
+        object.__setattr__(self, "seed", whole_number(self.seed, "seed"))
         object.__setattr__(self, "time_limit", validate_time_limit(self.time_limit))
         require_algorithm(self.algorithm)
         policy = self.policy

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from brimful.assignment import assign
-from brimful.lengths import IntArray, LengthHistogram, aligned
+from brimful.lengths import LengthHistogram
 from brimful.overflow import Ledger
 from brimful.patterns import Patterns
 from brimful.planning import DATA_ORDER, plan
@@ -19,6 +19,7 @@ from brimful.tables.columns import SEQ_LENGTHS, Columns, choose_columns, packed_
 from brimful.tables.rows import Rows, concatenate
 from brimful.tables.sequences import no_progress, read_sequences, require_apart
 from brimful.tables.settings import PackSettings
+from brimful.validation import IntArray, aligned
 
 WINDOW_BYTES = 2**26
 """What the rows of a window weigh at most: 64 MiB, up to 16 million int32 tokens."""

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from brimful.assignment import PackAssignment, assign
 from brimful.errors import CapacityError, SettingError, shown
-from brimful.lengths import IntArray, validate_capacity
 from brimful.planning import plan
 from brimful.torch.checks import IGNORED
 from brimful.torch.masks import Causal, SegmentMask, SlidingWindow
 from brimful.torch.rows import Numbers, Row, join_sequences, read_rows, sequence_lengths
 from brimful.torch.segments import cu_seqlens_padded, position_ids, segment_ids
+from brimful.validation import IntArray, aligned, validate_align, validate_capacity, whole_number
 
 Attention: TypeAlias = Literal["sdpa", "eager", "flex", "varlen", "positions"]
 
@@ -39,7 +39,8 @@ class PackedCollator:
                                                                                   . . . . . #
 
     A batch holds `input_ids`, `position_ids`, `segment_ids`, `seq_lengths` and, if there are any, `labels`, always;
-    every other column of the rows, filled up with 0 (a value per token) or -100 (a value per sequence); by attention
+    every other column of the rows, filled up with 0 (a value per token) or -100 (a value per sequence), in int64 or, if
+    not of whole numbers, float32; by attention
 
     | attention | for | adds |
     |---|---|---|
@@ -81,7 +82,7 @@ class PackedCollator:
 
     Raises:
         SettingError: an unknown attention or pad_to, settings that exclude each other, or one of another kind.
-        LengthError: a number that is out of range.
+        LengthError: a number that is out of range, or an align of which max_length is no multiple.
 
     Example:
         >>> collator = PackedCollator(max_length=6, pad_token_id=0, attention="sdpa", causal=True)
@@ -120,17 +121,21 @@ class PackedCollator:
             raise SettingError(
                 f"there is no attention {shown(self.attention)}; there are {', '.join(get_args(Attention))}"
             )
-        for name in ("max_length", "align", "max_sequences", "sliding_window"):
-            if name in {"max_length", "align"} or getattr(self, name) is not None:
+        for name in ("max_length", "max_sequences", "sliding_window"):
+            if name == "max_length" or getattr(self, name) is not None:
                 object.__setattr__(self, name, validate_capacity(getattr(self, name), name))
         for name in ("pad_token_id", "position_offset"):
-            object.__setattr__(self, name, from_zero(getattr(self, name), name))
+            object.__setattr__(self, name, whole_number(getattr(self, name), name))
         if self.pad_to not in ("max_length", "longest"):
             if isinstance(self.pad_to, str):
                 raise SettingError(f"pad_to is 'max_length', 'longest' or a number, not {shown(self.pad_to)}")
             object.__setattr__(self, "pad_to", validate_capacity(self.pad_to, "pad_to"))
-            self._require_divisor("pad_to")
-        self._require_divisor("align")
+            if self.max_length % self.pad_to:
+                raise SettingError(
+                    f"pad_to divides max_length, so that rows never become longer, but {self.max_length} is no "
+                    f"multiple of {self.pad_to}"
+                )
+        object.__setattr__(self, "align", validate_align(self.align, self.max_length))
         if self.attention == "positions" and not self.causal:
             raise SettingError(
                 "attention 'positions' needs causal=True: models that attend both ways do not look for restarts in "
@@ -215,20 +220,21 @@ class PackedCollator:
         packed = read_rows(rows, self.sequence_columns)
         for number, lengths in enumerate(packed.lengths):
             self._require_room(number, lengths)
-        layout = _Layout.of(self, packed.lengths)
+        seq_lengths, row_length = self._layout(packed.lengths)
+        segments = segment_ids(seq_lengths, row_length, self.align)
         batch: dict[str, Any] = {}
         for name, values in packed.tokens.items():
-            batch[name] = layout.spread(values, self.pad_token_id if name == "input_ids" else 0)
-        positions = position_ids(layout.seq_lengths, layout.row_length, self.align)
+            batch[name] = _spread(values, segments, self.pad_token_id if name == "input_ids" else 0)
+        positions = position_ids(seq_lengths, row_length, self.align)
         batch["position_ids"] = positions % self.max_length + self.position_offset
-        batch["segment_ids"] = segment_ids(layout.seq_lengths, layout.row_length, self.align)
-        batch["seq_lengths"] = layout.seq_lengths
+        batch["segment_ids"] = segments
+        batch["seq_lengths"] = seq_lengths
         for name, values in packed.sequences.items():
-            batch[name] = layout.spread_by_sequence(values)
+            batch[name] = _spread(values, seq_lengths, IGNORED)
         if "labels" in packed.tokens or (self.causal and "labels" not in packed.sequences):
             batch["labels"] = self._labels(batch, positions)
         if self.attention == "varlen":
-            batch.update(self._boundaries(layout, positions, len(rows)))
+            batch.update(self._boundaries(seq_lengths, positions, len(rows)))
         elif self.attention != "positions":
             batch["attention_mask"] = self.attention_mask(batch["segment_ids"])
         return batch
@@ -259,7 +265,7 @@ class PackedCollator:
                 "sequences before they come here"
             )
         if assignment is None:
-            slots = _slots(lengths, self.align)
+            slots = aligned(lengths, self.align)
             assignment = assign(plan(slots, self.max_length, self.max_sequences, "lpfhp"), slots)
         return self(join_sequences(sequences, assignment, self.sequence_columns))
 
@@ -313,10 +319,28 @@ class PackedCollator:
                 ignored = ignored | (batch[name] == 0)
         return labels.masked_fill(ignored, IGNORED)
 
-    def _boundaries(self, layout: _Layout, positions: Int[Tensor, "1 seq"], n_rows: int) -> dict[str, Any]:
+    def _layout(self, rows: list[IntArray]) -> tuple[Int[Tensor, "batch segments"], int]:
+        """The lengths in each row of the batch, which for "varlen" has one, and how many slots a row has."""
+        segments, row_length = self.max_sequences, self.max_length
+        if self.attention == "varlen":
+            row_length *= len(rows)
+            segments = segments and segments * len(rows)
+            rows = [np.concatenate(rows)]
+        seq_lengths = np.zeros((len(rows), segments or max(map(len, rows))), np.int64)
+        for row, lengths in enumerate(rows):
+            seq_lengths[row, : len(lengths)] = lengths
+        if self.pad_to != "max_length":
+            longest = int(aligned(seq_lengths, self.align).sum(1).max())
+            multiple = self.pad_to if isinstance(self.pad_to, int) else 1
+            row_length = -(-longest // multiple) * multiple
+        return torch.from_numpy(seq_lengths), row_length
+
+    def _boundaries(
+        self, seq_lengths: Int[Tensor, "1 segments"], positions: Int[Tensor, "1 seq"], n_rows: int
+    ) -> dict[str, Any]:
         """What kernels for ragged batches take; padding within a sequence's slots counts as of the sequence."""
         most = None if self.max_sequences is None else n_rows * self.max_sequences
-        bounds = cu_seqlens_padded(layout.seq_lengths, layout.row_length, self.align, most)
+        bounds = cu_seqlens_padded(seq_lengths, positions.shape[1], self.align, most)
         longest = int(bounds.diff().max())
         if self.max_sequences is not None:  # fixed shapes: the same number for as long as padding is less than a row
             longest = -(-longest // self.max_length) * self.max_length
@@ -331,7 +355,7 @@ class PackedCollator:
                 f"{where} has {tokens:,} tokens, more than max_length {self.max_length}; "
                 "pack with this max_length, or raise it here"
             )
-        if (slots := int(_slots(lengths, self.align).sum())) > self.max_length:
+        if (slots := int(aligned(lengths, self.align).sum())) > self.max_length:
             raise CapacityError(
                 f"{where} takes {slots:,} slots with align {self.align}, more than max_length {self.max_length}; "
                 "pack with lengths rounded up to multiples of align, or use from_sequences"
@@ -342,71 +366,15 @@ class PackedCollator:
                 "pack with this max_sequences, or raise it here"
             )
 
-    def _require_divisor(self, name: str) -> None:
-        if self.max_length % getattr(self, name):
-            raise SettingError(
-                f"{name} divides max_length, so that rows never become longer, but {self.max_length} is no multiple "
-                f"of {getattr(self, name)}"
-            )
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Layout:
-    """Where the tokens of a batch go: seq_lengths (batch, segments), and each token's slot in the flattened batch."""
-
-    seq_lengths: Int[Tensor, "batch segments"]
-    row_length: int
-    places: IntArray
-
-    @classmethod
-    def of(cls, collator: PackedCollator, rows: list[IntArray]) -> _Layout:
-        segments, whole = collator.max_sequences, collator.max_length
-        if collator.attention == "varlen":
-            whole *= len(rows)
-            segments = segments and segments * len(rows)
-            rows = [np.concatenate(rows)]
-        seq_lengths = np.zeros((len(rows), segments or max(map(len, rows))), np.int64)
-        for row, lengths in enumerate(rows):
-            seq_lengths[row, : len(lengths)] = lengths
-        slots = _slots(seq_lengths, collator.align)
-        ends = slots.cumsum(1)
-        longest = int(ends[:, -1].max())
-        if collator.pad_to == "max_length":
-            row_length = whole
-        else:
-            multiple = collator.pad_to if isinstance(collator.pad_to, int) else 1
-            row_length = -(-longest // multiple) * multiple
-        starts = ends - slots + np.arange(len(rows))[:, None] * row_length
-        flat = seq_lengths.ravel()
-        places = np.arange(flat.sum()) + np.repeat(starts.ravel() - (flat.cumsum() - flat), flat)
-        return cls(torch.from_numpy(seq_lengths), row_length, places)
-
-    def spread(self, values: Numbers, fill: int) -> Tensor:
-        """(batch, seq) values at their slots, and fill in all others."""
-        spread = np.full((len(self.seq_lengths), self.row_length), fill, values.dtype)
-        spread.reshape(-1)[self.places] = values
-        return torch.from_numpy(spread)
-
-    def spread_by_sequence(self, values: Numbers) -> Tensor:
-        """(batch, segments) values of the sequences, and -100 where a row has no such sequence."""
-        spread = np.full(self.seq_lengths.shape, IGNORED, values.dtype)
-        spread[self.seq_lengths.numpy() > 0] = values
-        return torch.from_numpy(spread)
-
-
-def _slots(lengths: IntArray, align: int) -> IntArray:
-    slots: IntArray = -(-lengths // align) * align
-    return slots
+def _spread(values: Numbers, where: Int[Tensor, "batch slots"], fill: int) -> Tensor:
+    """The values, one after another, in the slots that hold a token or sequence; fill in all others."""
+    spread = np.full(where.shape, fill, values.dtype)
+    spread[where.numpy() > 0] = values
+    return torch.from_numpy(spread)
 
 
 def _names(value: Any, name: str) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Collection) or not all(isinstance(each, str) for each in value):
         raise SettingError(f"{name} are names, in a tuple, not {shown(value)}")
     return tuple(value)
-
-
-def from_zero(value: Any, name: str) -> int:
-    """A whole number ≥ 0 as a Python int; or a SettingError with its name."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise SettingError(f"{name} is a whole number from 0 up, not {shown(value)}")
-    return int(value)

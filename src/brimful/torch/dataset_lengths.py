@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils.data import ConcatDataset
 
 from brimful.errors import DataError, LengthError, SettingError, shown
-from brimful.lengths import whole_numbers
+from brimful.validation import whole_numbers
 
 
 def dataset_lengths(

@@ -25,7 +25,6 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from brimful.errors import DataError, SettingError, shown
-from brimful.lengths import validate_capacity
 from brimful.torch.checks import (
     IGNORED,
     at_hand,
@@ -36,6 +35,7 @@ from brimful.torch.checks import (
     require_whole,
 )
 from brimful.torch.weights import is_target, sequence_weights, token_weights, weighted_mean
+from brimful.validation import validate_capacity
 
 
 def token_loss(

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
 from brimful.errors import LengthError, SettingError, shown
-from brimful.lengths import validate_capacity
+from brimful.validation import validate_capacity
 
 _FAR = 2**31 - 1  # a distance that no two slots have
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 from brimful.assignment import PackAssignment
-from brimful.batching.batches import Batches, one_of
+from brimful.batching.batches import Batches
 from brimful.batching.chance import random_of
 from brimful.batching.sharding import POLICIES
 from brimful.batching.steps import EvenSteps, even_steps, pack_costs
 from brimful.errors import SettingError, shown
-from brimful.lengths import validate_capacity, validate_lengths
 from brimful.torch.dataset_lengths import as_lengths
-from brimful.torch.progress import Progress
+from brimful.torch.progress import Progress, digest
 from brimful.torch.rank_batches import RankBatches, RankSampler
 from brimful.torch.ranks import rank_and_world, shared_seed
+from brimful.validation import one_of, validate_capacity, validate_lengths
 
 Assignments: TypeAlias = PackAssignment | Callable[[int], PackAssignment]
 
@@ -125,7 +124,11 @@ class PackSampler(RankSampler[int]):
 
 
 class _Source:
-    """Batches of an assignment's packs in every epoch."""
+    """Batches of an assignment's packs in every epoch; what is known of the last one is kept."""
+
+    _epoch: int | None = None
+    _packs: PackAssignment
+    _digest: str | None
 
     def __init__(
         self, assignment: Any, lengths: Any, batch_size: Any, yields: str, window: int | None, world_size: int
@@ -159,23 +162,22 @@ class _Source:
 
     def settings(self, epoch: int) -> dict[str, object]:
         packs = self._of(epoch)
-        digest = hashlib.blake2b(digest_size=16)
-        for array in (packs.sequence_ids, packs.pack_offsets, self._lengths):
-            digest.update(array.astype("<i8").tobytes())
+        if self._digest is None:
+            self._digest = digest(packs.sequence_ids, packs.pack_offsets, self._lengths)
         return {
-            "the assignment": digest.hexdigest(),
+            "the assignment": self._digest,
             "batch_size × world_size": self._batch_size * self.world_size,
             "window": self._window,
             "yields": self._yields,
         }
 
     def _of(self, epoch: int) -> PackAssignment:
-        if isinstance(self._assignment, PackAssignment):
-            return self._assignment
-        packs = self._assignment(epoch)
-        if not isinstance(packs, PackAssignment):
-            raise SettingError(f"the function of the epoch gives a PackAssignment, not {shown(packs)}")
-        return packs
+        if epoch != self._epoch:
+            packs = self._assignment(epoch) if callable(self._assignment) else self._assignment
+            if not isinstance(packs, PackAssignment):
+                raise SettingError(f"the function of the epoch gives a PackAssignment, not {shown(packs)}")
+            self._epoch, self._packs, self._digest = epoch, packs, None
+        return self._packs
 
 
 def _rank_batches(sampler: str, source: _Source, policy: str, seed: int | None, rank: int) -> RankBatches:

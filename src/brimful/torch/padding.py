@@ -10,12 +10,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from brimful.batching.batches import round_up
 from brimful.errors import DataError, SettingError, shown
-from brimful.lengths import validate_capacity
 from brimful.torch.checks import IGNORED
-from brimful.torch.collate import PackedCollator, from_zero
-from brimful.torch.rows import Row, as_array, int64_of
+from brimful.torch.collate import PackedCollator
+from brimful.torch.rows import Row, as_array, int64_of, require_everywhere, require_mappings
+from brimful.validation import validate_capacity, whole_number
+
+_ANY_LENGTH = 2**31 - 1
 
 
 def pad_collate(
@@ -45,8 +46,8 @@ def pad_collate(
     Raises:
         DataError: a row without tokens, or a column that is missing in one, has another length or is no numbers; token
             ids that are not whole; what is no list of rows. (Ids below 0, such as those that stand for images, pass.)
-        SettingError: a pad_to that there is not, a pad_token_id below 0; varlen with more than one row, or one that
-            is not packed.
+        SettingError: a pad_to that there is not, a pad_token_id below 0; varlen with a pad_to, with more than one row,
+            or with one that is not packed.
 
     Example:
         >>> batch = pad_collate([{"input_ids": [5, 6, 7]}, {"input_ids": [8]}])
@@ -57,8 +58,11 @@ def pad_collate(
     """
     if isinstance(rows, Mapping) or not isinstance(rows, Sequence):
         raise DataError(f"a batch is a list of rows, each a mapping of columns, not {shown(rows)}")
-    pad_token_id = from_zero(pad_token_id, "pad_token_id")
+    require_mappings(rows)
+    pad_token_id = whole_number(pad_token_id, "pad_token_id")
     if use_varlen_attn:
+        if pad_to != "longest":
+            raise SettingError(f"use_varlen_attn pads nothing; leave pad_to out, not {shown(pad_to)}")
         return _packed_row(rows, pad_token_id)
     if not rows:
         rows = [{"input_ids": [pad_token_id], "labels": [IGNORED]}]
@@ -107,10 +111,7 @@ per device, not 4; pack the dataset and set the batch size to 1, or leave use_va
 
 def _packed_row(rows: Sequence[Row], pad_token_id: int) -> dict[str, Any]:
     require_packed_row(all("seq_lengths" in row for row in rows), len(rows))
-    collator = PackedCollator(
-        max(len(rows[0]["input_ids"]), 1), pad_token_id, attention="varlen", causal=True, pad_to="longest"
-    )
-    return collator(rows)
+    return PackedCollator(_ANY_LENGTH, pad_token_id, attention="varlen", causal=True, pad_to="longest")(rows)
 
 
 def _row_length(longest: int, pad_to: str | int) -> int:
@@ -118,16 +119,15 @@ def _row_length(longest: int, pad_to: str | int) -> int:
         return longest
     if isinstance(pad_to, str):
         raise SettingError(f"pad_to is 'longest' or a multiple, not {shown(pad_to)}")
-    return int(round_up(np.array([longest]), validate_capacity(pad_to, "pad_to"))[0])
+    multiple = validate_capacity(pad_to, "pad_to")
+    return -(-longest // multiple) * multiple
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, list[npt.NDArray[Any]]]:
     """Each column as arrays: flat ones with a value per token, all others of one shape."""
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise DataError(f"row {number} (the first is 0) is a mapping of columns, not {shown(row)}")
     columns = {}
     for name in sorted({"input_ids", *(name for row in rows for name in row)}, key=lambda name: name != "input_ids"):
+        require_everywhere(name, rows)
         columns[name] = [_numbers(row, number, name) for number, row in enumerate(rows)]
         shapes = [values.shape for values in columns[name]]
         per_token = [values.shape for values in columns["input_ids"]]
@@ -140,8 +140,6 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[npt.NDArray[Any]]]:
 
 
 def _numbers(row: Row, number: int, name: str) -> npt.NDArray[Any]:
-    if row.get(name) is None:
-        raise DataError(f"row {number} (the first is 0) has no {name}; all rows of a batch have the same columns")
     where = f"row {number} (the first is 0)"
     values = as_array(row[name])
     if values.size and values.dtype.kind not in "iufb":

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from brimful.assignment import validate_seed
+import numpy as np
+import numpy.typing as npt
+
 from brimful.errors import SettingError, shown
-from brimful.lengths import validate_capacity
+from brimful.validation import validate_capacity, whole_number
 
 T = TypeVar("T")
 
@@ -57,7 +60,7 @@ class Progress:
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; if it is the one under way, stay where it is."""
-        epoch = validate_seed(epoch, "epoch")
+        epoch = whole_number(epoch, "epoch")
         if epoch != self.epoch:
             self.epoch, self._first, self._left = epoch, 0, None
 
@@ -104,11 +107,11 @@ class Progress:
         """
         if not isinstance(state, Mapping) or state.get("sampler") != self.sampler:
             raise SettingError(f"a state of {self.sampler} is what its state_dict() gave, not {shown(state)}")
-        numbers = {name: validate_seed(state.get(name), f"{name} of the state") for name in _NUMBERS}
+        numbers = {name: whole_number(state.get(name), f"the {name} of the state") for name in _NUMBERS}
         if not isinstance(state.get("settings"), Mapping):
             raise SettingError("the state has no settings; it is not what state_dict() gave")
         for name in ("world_size", "per_step", "of_step"):
-            validate_capacity(numbers[name], f"{name} of the state")
+            validate_capacity(numbers[name], f"the {name} of the state")
         _within(numbers["taken"], numbers["size"])
         return {**state, **numbers}
 
@@ -168,8 +171,16 @@ class Progress:
         return min(steps * self.per_step, size)
 
 
+def digest(*arrays: npt.NDArray[np.integer[Any]]) -> str:
+    """A short text that differs for other numbers: what a state keeps of lengths and assignments."""
+    found = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        found.update(array.astype("<i8").tobytes())
+    return found.hexdigest()
+
+
 def _within(taken: Any, size: int) -> int:
-    number = validate_seed(taken, "number of items taken")
+    number = whole_number(taken, "the number of items taken")
     if number > size:
         raise SettingError(f"of {size} items, {number} cannot have been taken")
     return number

@@ -51,9 +51,9 @@ class RankBatches:
     def rest(self, first: int) -> list[list[int]]:
         """The batches of this rank from a place on; an empty one where padding is empty."""
         batches = self.batches()
-        return [
-            [] if batch == EMPTY else batches[batch].tolist() for batch in self._shard(batches).indices[first:].tolist()
-        ]
+        indices = self._shard(batches).indices[first:]
+        there = indices[indices != EMPTY]  # an empty one comes last
+        return batches.take(there).to_lists() + [[] for _ in range(len(indices) - len(there))]
 
     def run(self) -> Iterator[list[int]]:
         """A pass."""

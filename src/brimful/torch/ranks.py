@@ -7,9 +7,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from brimful.assignment import validate_seed
 from brimful.batching.sharding import validate_rank
 from brimful.errors import SettingError
+from brimful.validation import whole_number
 
 
 def rank_and_world(rank: Any = None, world_size: Any = None) -> tuple[int, int]:
@@ -41,7 +41,7 @@ def shared_seed(seed: Any, world_size: int) -> int:
     Cost: without a seed, a broadcast that all processes of torch.distributed take part in.
     """
     if seed is not None:
-        return validate_seed(seed, "seed")
+        return whole_number(seed, "seed")
     drawn = [int(torch.randint(2**31, ()))]  # on all ranks, so that their generators stay alike
     if _initialized() and dist.get_world_size() >= max(world_size, 2):
         dist.broadcast_object_list(drawn, src=0)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from brimful.assignment import PackAssignment
 from brimful.errors import DataError, LengthError, SettingError, shown
-from brimful.lengths import IntArray, require_positive, whole_numbers
+from brimful.validation import IntArray, require_positive, whole_numbers
 
 Numbers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.float32]
 Row: TypeAlias = Mapping[str, Any]
@@ -51,7 +51,7 @@ def read_rows(rows: Sequence[Row], sequence_columns: Collection[str]) -> PackedR
         >>> read_rows(rows, ()).tokens["input_ids"]
         array([7, 8, 9, 5])
     """
-    _require_rows(rows, "seq_lengths")
+    _require_batch(rows, "seq_lengths")
     lengths = [_lengths(row["seq_lengths"], number) for number, row in enumerate(rows)]
     n_sequences = [len(each) for each in lengths]
     n_tokens = [int(each.sum()) for each in lengths]
@@ -59,7 +59,7 @@ def read_rows(rows: Sequence[Row], sequence_columns: Collection[str]) -> PackedR
     for name in sorted({name for row in rows for name in row}, key=lambda name: (name != "input_ids", name)):
         if name == "seq_lengths":
             continue
-        _require_everywhere(name, rows)
+        require_everywhere(name, rows)
         if name in sequence_columns:
             sequences[name] = _joined(name, rows, n_sequences, "sequences")
             continue
@@ -72,7 +72,7 @@ def read_rows(rows: Sequence[Row], sequence_columns: Collection[str]) -> PackedR
             raise DataError(f"{name} follows from seq_lengths, and is made from them; drop that column")
         tokens[name] = values
     for name in sequence_columns:
-        _require_everywhere(name, rows)
+        require_everywhere(name, rows)
     return PackedRows(lengths, tokens, sequences)
 
 
@@ -106,7 +106,7 @@ def join_sequences(
     columns: dict[str, list[npt.NDArray[Any]]] = {}
     values: npt.NDArray[Any]
     for name in sorted({name for row in sequences for name in row}):
-        _require_everywhere(name, sequences, "sequence")
+        require_everywhere(name, sequences, "sequence")
         columns[name] = [as_array(row[name]) for row in sequences]
         for number, (values, length) in enumerate(zip(columns[name], lengths, strict=True)):
             if name in sequence_columns:
@@ -134,7 +134,7 @@ def join_sequences(
 
 def sequence_lengths(sequences: Sequence[Row]) -> IntArray:
     """(sequences,) how many tokens each has; a DataError names the first without any."""
-    _require_rows(sequences, "input_ids", "sequence")
+    _require_batch(sequences, "input_ids", "sequence")
     for number, row in enumerate(sequences):
         ids = row["input_ids"]
         if isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or getattr(ids, "ndim", 1) != 1:
@@ -195,21 +195,29 @@ def _tokens_of(name: str, values: npt.NDArray[Any], given: Any, where: str) -> n
     return numbers
 
 
-def _require_rows(rows: Sequence[Row], column: str, what: str = "row") -> None:
-    if isinstance(rows, Mapping) or not isinstance(rows, Sequence) or not len(rows):
-        raise DataError(f"a batch is a list of at least one {what}, each a mapping of columns, not {shown(rows)}")
+def require_mappings(rows: Sequence[Row], what: str = "row") -> None:
+    """Nothing, if every row is a mapping; otherwise a DataError that names the first which is none."""
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise DataError(f"{what} {number} (the first is 0) is a mapping of columns, not {shown(row)}")
-    for name in dict.fromkeys(("input_ids", column)):
-        _require_everywhere(name, rows, what)
 
 
-def _require_everywhere(name: str, rows: Sequence[Row], what: str = "row") -> None:
+def require_everywhere(name: str, rows: Sequence[Row], what: str = "row") -> None:
+    """Nothing, if every row has this column; otherwise a DataError that names the first without it."""
     for number, row in enumerate(rows):
         if row.get(name) is None:
-            remedy = "; for single sequences there is from_sequences" if name == "seq_lengths" else ""
-            raise DataError(f"{what} {number} (the first is 0) has no {name}{remedy}")
+            remedy = f"all {what}s of a batch have the same columns"
+            if name == "seq_lengths":
+                remedy = "for single sequences there is from_sequences"
+            raise DataError(f"{what} {number} (the first is 0) has no {name}; {remedy}")
+
+
+def _require_batch(rows: Sequence[Row], column: str, what: str = "row") -> None:
+    if isinstance(rows, Mapping) or not isinstance(rows, Sequence) or not len(rows):
+        raise DataError(f"a batch is a list of at least one {what}, each a mapping of columns, not {shown(rows)}")
+    require_mappings(rows, what)
+    for name in dict.fromkeys(("input_ids", column)):
+        require_everywhere(name, rows, what)
 
 
 def _lengths(values: Any, row: int) -> IntArray:

@@ -11,28 +11,26 @@ Each is arithmetic on (seed, epoch, index) from `brimful.batching`. All of them
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.utils.data import Sampler
 
-from brimful.batching.batches import Batches, one_of
+from brimful.batching.batches import Batches
 from brimful.batching.chance import random_of
 from brimful.batching.length_grouped import ORDERS, default_mega_batch_mult, length_grouped_order, split_signs
 from brimful.batching.sharding import FILLS
 from brimful.batching.token_budget import token_budget_batches
 from brimful.errors import LengthError, SettingError, shown
-from brimful.lengths import IntArray, validate_capacity, validate_lengths
 from brimful.torch.dataset_lengths import as_lengths, dataset_lengths
 from brimful.torch.pack_samplers import PackBatchSampler, PackSampler
-from brimful.torch.progress import Progress
+from brimful.torch.progress import Progress, digest
 from brimful.torch.rank_batches import RankBatches, RankSampler
 from brimful.torch.ranks import rank_and_world, shared_seed
+from brimful.validation import IntArray, one_of, validate_capacity, validate_lengths
 
 __all__ = ["LengthGroupedSampler", "PackBatchSampler", "PackSampler", "TokenBudgetBatchSampler"]
 
@@ -210,7 +208,7 @@ class LengthGroupedSampler(Sampler[int]):
     @cached_property
     def _settings(self) -> dict[str, object]:
         return {
-            "lengths": _digest(np.where(self._has_image, self._lengths, -self._lengths)),
+            "lengths": digest(np.where(self._has_image, self._lengths, -self._lengths)),
             "per_device_batch_size × world_size": self.total_batch,
             "mega_batch_mult": self.mega_batch_mult,
             "order": self.order,
@@ -284,7 +282,7 @@ class TokenBudgetBatchSampler(RankSampler[list[int]]):
         def make(seed: int, epoch: int) -> Batches:
             return token_budget_batches(array, random=random_of(seed, epoch) if shuffle else None, **limits)
 
-        settings = {"lengths": _digest(array), **limits, "shuffle": bool(shuffle)}
+        settings = {"lengths": digest(array), **limits, "shuffle": bool(shuffle)}
         rank, world_size = rank_and_world(rank, world_size)
         self._rank_batches = RankBatches(
             make,
@@ -299,7 +297,3 @@ class TokenBudgetBatchSampler(RankSampler[list[int]]):
 
     def __iter__(self) -> Iterator[list[int]]:
         return self._rank_batches.run()
-
-
-def _digest(array: npt.NDArray[np.integer[Any]]) -> str:
-    return hashlib.blake2b(array.astype("<i8").tobytes(), digest_size=16).hexdigest()

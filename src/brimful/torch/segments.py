@@ -19,6 +19,7 @@ from torch import Tensor
 
 from brimful.errors import CapacityError, LengthError, shown
 from brimful.torch.checks import at_hand
+from brimful.validation import validate_capacity
 
 
 def segment_ids(
@@ -194,7 +195,7 @@ def _boundaries(
         lengths = lengths[torch.argsort((lengths == 0).to(torch.uint8), stable=True)]
         if at_hand(slots) and (sequences := int((slots > 0).sum())) > max_segments:
             raise CapacityError(
-                f"{sequences} sequences are more than the {max_segments} that max_segments has room for"
+                f"{sequences} sequences are more than the {max_segments} that max_segments has room for; raise it"
             )
         lengths = torch.nn.functional.pad(lengths, (0, max(0, max_segments + 1 - len(lengths))))[: max_segments + 1]
     return torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
@@ -206,8 +207,7 @@ def _slots(seq_lengths: Int[Tensor, "batch segments"], align: int) -> Int[Tensor
         raise LengthError(f"seq_lengths are a tensor of whole numbers, not {shown(seq_lengths)}")
     if seq_lengths.ndim != 2 or not seq_lengths.shape[1]:
         raise LengthError(f"seq_lengths are of shape (batch, segments), not {tuple(seq_lengths.shape)}")
-    if isinstance(align, bool) or not isinstance(align, int) or align < 1:
-        raise LengthError(f"align is a whole number of slots from 1 up, not {shown(align)}")
+    align = validate_capacity(align, "align")
     if at_hand(seq_lengths):
         wrong = seq_lengths < 0
         wrong[:, 1:] |= (seq_lengths[:, 1:] > 0) & (seq_lengths[:, :-1] == 0)
@@ -223,4 +223,7 @@ def _slots(seq_lengths: Int[Tensor, "batch segments"], align: int) -> Int[Tensor
 def _require_room(used: Int[Tensor, " *rows"], room: int) -> None:
     """Nothing, if no row takes more slots than there are; otherwise a CapacityError."""
     if at_hand(used) and (used > room).any():
-        raise CapacityError(f"the sequences of a row take {int(used.max())} slots, more than its {room}")
+        raise CapacityError(
+            f"the sequences of a row take {int(used.max())} slots, more than its {room}; "
+            "give it more slots, or pack with as many as these"
+        )

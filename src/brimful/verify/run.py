@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from torch import nn
 from brimful.errors import BrimfulError, DataError, SettingError, shown
 from brimful.models.packed_encoder import PackedEncoder
 from brimful.models.rules import ATTENTION, PackingRule, general_rule, rule_for
+from brimful.validation import is_number
 from brimful.verify.calls import Subject, copied, without_wrapper
 from brimful.verify.cases import Case
 from brimful.verify.diagnosis import diagnose
@@ -235,5 +235,5 @@ def _require_dtypes(dtypes: Sequence[str]) -> None:
 def _require_tolerance(tolerance: float | None) -> None:
     if tolerance is None:
         return
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < math.inf:
+    if not is_number(tolerance) or tolerance < 0:
         raise SettingError(f"tolerance is a number from 0 up, such as 1e-5, not {shown(tolerance)}")
