@@ -120,7 +120,7 @@ def compute(size: Size) -> Figures:
     runs = [Run(part, settings, data, plan, seed, size.points) for seed in range(size.seeds) for part in PARTS]
     curves = run_all(train, runs)
     return {
-        "sources": data.sources,
+        **data.figures(),
         "size": asdict(size),
         "plan": plan.figures(),
         "settings": asdict(settings),

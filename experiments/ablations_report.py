@@ -78,6 +78,8 @@ def section(figures: Figures) -> list[str]:
         *_table(curves),
         "",
         *_sentences(curves),
+        "",
+        f"Measured on {figures['machine']}.",
     ]
 
 

@@ -30,7 +30,7 @@ def command(
 
     Args:
         name: of the experiment.
-        compute: the figures, of a quick run or a full one.
+        compute: the figures, of a quick run or a full one; `machine` is added, if it is not there.
         section: Markdown of the figures.
         draw: writes the picture.
     """
@@ -38,7 +38,7 @@ def command(
     if again:
         figures = json.loads((page.DOCS / f"{name}.json").read_text(encoding="utf-8"))
     else:
-        figures = compute("--quick" in sys.argv)
+        figures = {"machine": page.machine("torch", "transformers")} | compute("--quick" in sys.argv)
     lines = wrapped(section(figures))
     print("\n".join(lines))
     if again or "--write" in sys.argv:

@@ -111,7 +111,7 @@ def compute(size: Size) -> Figures:
         Run(name, settings[name], data, plan, made, size, seed) for seed in range(size.seeds) for name in PRETRAININGS
     ]
     return {
-        "sources": data.sources,
+        **data.figures(),
         "size": asdict(size),
         "plan": plan.figures(),
         "settings": {name: asdict(settings[name]) for name in (UNPACKED, PACKED)},

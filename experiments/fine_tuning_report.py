@@ -24,7 +24,7 @@ def section(figures: Figures) -> list[str]:
         "![Exact match, F1 and accuracy after pre-training with and without packing, by seed](fine_tuning.svg)",
         "",
         f"The model of the learning curves, pre-trained on {plan['sequences']:,} sentence pairs of "
-        f"{', '.join(figures['sources'])} with as many sequences a step in either way, then fine-tuned alike: for span "
+        f"{', '.join(figures['sources'])} ({figures['beyond_vocabulary']:.1%} of their tokens are beyond its vocabulary) with as many sequences a step in either way, then fine-tuned alike: for span "
         f"questions ({size['question_steps']} steps; {figures['asked']:,} questions about held-out entries) and for the "
         f"subject of an entry ({size['subject_steps']} steps; {len(figures['subjects'])} subjects, {figures['unknown']:,} "
         f"held-out entries). {size['seeds']} seeds, each with its own first weights and order, the same in either way.",
@@ -32,6 +32,8 @@ def section(figures: Figures) -> list[str]:
         *_pretraining(figures),
         "",
         *_tasks(figures),
+        "",
+        f"Measured with one thread for each training, two at a time; {figures['machine']}.",
     ]
 
 

@@ -108,7 +108,7 @@ def compute(size: Size) -> Figures:
     runs = [Run(name, settings[name], data, plan, seed, size.points) for seed in range(size.seeds) for name in settings]
     curves = run_all(train, runs)
     return {
-        "sources": data.sources,
+        **data.figures(),
         "size": asdict(size),
         "plan": plan.figures(),
         "settings": {name: asdict(each) for name, each in settings.items()},

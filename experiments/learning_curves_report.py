@@ -8,7 +8,7 @@ from typing import TypeAlias
 from experiments.commands import Figures
 from experiments.masked_pairs import MAX_LENGTH
 from experiments.seeds import Estimate, difference, estimate
-from experiments.small_bert import HIDDEN, LAYERS, Point
+from experiments.small_bert import DEVIATION, HIDDEN, LAYERS, Point
 
 UNPACKED = "unpacked"
 SAME = "packed, the same sequences in each step"
@@ -31,8 +31,10 @@ def section(figures: Figures) -> list[str]:
         "",
         "![Loss on held-out words over sequences and over seconds, with and without packing](learning_curves.svg)",
         "",
-        f"BERT's pre-training, hidden words and next sentence, of a model with {LAYERS} layers that is {HIDDEN} wide, on "
-        f"{plan['sequences']:,} sentence pairs from {', '.join(figures['sources'])}. A pair, a row and a pack have up to "
+        f"BERT's pre-training, hidden words and next sentence, of a model with {LAYERS} layers that is {HIDDEN} wide and "
+        f"begins with weights of deviation {DEVIATION}, on {plan['sequences']:,} sentence pairs from "
+        f"{', '.join(figures['sources'])}. So that scores of words do not outweigh so small an encoder, it knows the "
+        f"{figures['vocabulary']:,} most frequent tokens; all others, {figures['beyond_vocabulary']:.1%}, are [UNK]. A pair, a row and a pack have up to "
         f"{MAX_LENGTH} tokens; the plan has a packing factor of {plan['packing_factor']:.3f} and an efficiency of "
         f"{plan['efficiency']:.2%}. LAMB without weight decay, no dropout, {size['seeds']} seeds. Figures are of "
         f"{size['held_out']} held-out pairs, each alone in its row, after the last step; ± is the 95 % interval of the "
@@ -45,6 +47,8 @@ def section(figures: Figures) -> list[str]:
         *_compute_batch(curves),
         "",
         *_time(curves, plan["packing_factor"]),
+        "",
+        f"Measured with one thread for each training, two at a time; {figures['machine']}.",
     ]
 
 

@@ -68,6 +68,16 @@ class PretrainingData:
         """(pairs to learn from,) tokens of each."""
         return np.array([len(pair.input_ids) for pair in self.train])
 
+    def figures(self) -> dict[str, Any]:
+        """Where the pairs come from, and what of their words the vocabulary knows; ready for JSON."""
+        words = np.concatenate([pair.input_ids for pair in self.train])
+        words = words[(words == UNKNOWN) | (words >= len(SPECIAL))]
+        return {
+            "sources": list(self.sources),
+            "vocabulary": self.vocabulary,
+            "beyond_vocabulary": float(np.mean(words == UNKNOWN)),
+        }
+
 
 def pretraining_data(most: Mapping[str, int], held_out: int, vocabulary: int = VOCABULARY) -> PretrainingData:
     """Pairs from some documents of each corpus; half of the second segments are of another document, of any corpus.

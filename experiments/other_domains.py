@@ -13,7 +13,6 @@ goes into docs/experiments.md, the figures into docs/other_domains.json and thei
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,12 +25,13 @@ import brimful
 from brimful import LengthHistogram, PackAssignment
 from brimful.resources import ResourceHistogram, ResourcePlan, assign_resources, plan_resources
 from brimful.validation import IntArray
+from experiments.commands import command
 from experiments.corpora.packages import UnreachableError
 from experiments.data import load
 from experiments.graph_stack import EDGES, NODES, Graphs, graph_steps, network
 from experiments.layer_stack import bert, draw, even_sample, packed_steps, padded_steps
 from experiments.molecules import Molecule, molecules
-from experiments.page import machine, publish
+from experiments.page import machine
 from experiments.turns import Step, in_turns, times_as_fast
 
 NAME = "other_domains"
@@ -214,17 +214,17 @@ def section(results: dict[str, Any]) -> list[str]:
         f"BERT of {stack}, and for graphs through message passing of {stack}; batches of {settings['slots']:,} token "
         f"slots or nodes, in turns, {settings['turns']} times through. {results['machine']}.",
         "",
-        "- limit: how many times as fast no padding at all would be. Factor: how many times fewer slots packs have",
-        "  than padded rows, planned by `auto` (graphs: `plan_resources`). Both on all sequences; then the factor of",
-        "  those measured, and what they reached: the median, with the least and most. Overhead: factor / reached − 1.",
-        f"- chat: a trace of conversations, request and answer; rows of 16,384, of which {_CHAT_SCALE} tokens are one",
-        "  here, so that a CPU can do it.",
-        "- audio: drawn, not measured: see `audio_lengths`. Few sequences are short enough to fill what the many long",
-        "  ones leave, so packing cannot come near the limit, whatever the algorithm.",
-        "- molecules as text: characters of SMILES. Longer packs leave less room empty, but attention computes all",
-        "  pairs of a row and masks most of them, which costs more the longer the row.",
-        f"- molecules as graphs: padding has room for {settings['graphs']} molecules of the greatest size, and holds",
-        f"  {settings['graphs']} of any; packs hold as many as fit. Messages go along bonds, so nothing is masked.",
+        "- limit: how many times as fast no padding at all would be. Factor: how many times fewer slots packs have "
+        "than padded rows, planned by `auto` (graphs: `plan_resources`). Both on all sequences; then the factor of "
+        "those measured, and what they reached: the median, with the least and most. Overhead: factor / reached − 1.",
+        f"- chat: a trace of conversations, request and answer; rows of 16,384, of which {_CHAT_SCALE} tokens are one "
+        "here, so that a CPU can do it.",
+        "- audio: drawn, not measured: see `audio_lengths`. Few sequences are short enough to fill what the many long "
+        "ones leave, so packing cannot come near the limit, whatever the algorithm.",
+        "- molecules as text: characters of SMILES. Longer packs leave less room empty, but attention computes all "
+        "pairs of a row and masks most of them, which costs more the longer the row.",
+        f"- molecules as graphs: padding has room for {settings['graphs']} molecules of the greatest size, and holds "
+        f"{settings['graphs']} of any; packs hold as many as fit. Messages go along bonds, so nothing is masked.",
         "",
         "| domain | sequences | padded to | packs of | limit | factor | measured | their factor | reached | overhead |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
@@ -261,12 +261,8 @@ def draw_picture(results: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure, print, and write if asked to."""
-    results = measure(QUICK if "--quick" in sys.argv else FULL)
-    lines = section(results)
-    print("\n".join(lines))
-    if "--write" in sys.argv:
-        publish(NAME, lines, results, lambda path: draw_picture(results, path))
+    """The command: see `experiments.commands`."""
+    command(NAME, lambda quick: measure(QUICK if quick else FULL), section, draw_picture)
 
 
 if __name__ == "__main__":

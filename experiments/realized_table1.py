@@ -6,7 +6,6 @@ they go into docs/experiments.md, the figures into docs/realized_table1.json and
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from brimful import LengthHistogram, PackPlan
 from brimful.models import PackedEncoder
 from brimful.torch import PackedCollator
 from brimful.validation import IntArray
+from experiments.commands import command
 from experiments.data import load
 from experiments.layer_stack import (
     Sequences,
@@ -32,7 +32,7 @@ from experiments.layer_stack import (
     padded_steps,
     sorted_steps,
 )
-from experiments.page import machine, publish
+from experiments.page import machine
 from experiments.turns import Step, in_turns, times_as_fast
 
 NAME = "realized_table1"
@@ -200,11 +200,11 @@ def section(results: dict[str, Any]) -> list[str]:
         "",
         "- factor: how many times fewer token slots than none has. For packs it is the packing factor.",
         "- realized: how many times as fast as none in sequences per second, the median (and the least and most).",
-        "- overhead: factor of the sample / realized − 1: what block mask, positions and unpacking cost, and making",
-        "  batches. Below 0, shorter rows save more than their slots, or the measurement is off by so much.",
+        "- overhead: factor of the sample / realized − 1: what block mask, positions and unpacking cost, and making "
+        "batches. Below 0, shorter rows save more than their slots, or the measurement is off by so much.",
         "- at this overhead: the factor on all lengths / (1 + overhead).",
-        "- `sort` has batches of near-equal lengths, padded to their longest. Compiling anew for every shape, which",
-        "  made it slower than none in the paper, is no cost here, where nothing is compiled. Its order is not random.",
+        "- `sort` has batches of near-equal lengths, padded to their longest. Compiling anew for every shape, which "
+        "made it slower than none in the paper, is no cost here, where nothing is compiled. Its order is not random.",
         f"- `next_fit` was asked for its factor on {_WALKED:,} of all lengths in random order.",
         "",
         "| way | max_sequences | efficiency | factor | factor of the sample | realized | overhead | at this overhead |",
@@ -261,12 +261,8 @@ def draw_picture(results: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure, print, and write if asked to."""
-    results = measure(QUICK if "--quick" in sys.argv else FULL, load(DATA))
-    lines = section(results)
-    print("\n".join(lines))
-    if "--write" in sys.argv:
-        publish(NAME, lines, results, lambda path: draw_picture(results, path))
+    """The command: see `experiments.commands`."""
+    command(NAME, lambda quick: measure(QUICK if quick else FULL, load(DATA)), section, draw_picture)
 
 
 def _on_all(way: dict[str, Any]) -> float:

@@ -107,7 +107,7 @@ def test_report_and_picture_have_every_part(data, tmp_path):
     ]
     plan = brimful.plan(data.lengths, MAX_LENGTH).figures()
     settings = {"batch_size": 8, "total_steps": 130}
-    figures = {"runs": runs, "plan": plan, "settings": settings, "size": {"seeds": 2, "held_out": 9}}
+    figures = {"runs": runs, "plan": plan, "settings": settings, "size": {"seeds": 2, "held_out": 9}, "machine": ""}
     lines = section(figures)
     [mask] = [line for line in lines if line.startswith(f"| {MASK} |")]
     assert "+0.2500 ± 0.0000" in mask

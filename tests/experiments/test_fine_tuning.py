@@ -77,6 +77,8 @@ def figures():
             runs[-1] |= {"sequences": 100, "seconds": seconds, "word_loss": 5.0 + wobble}
     return {
         "sources": ["planted"],
+        "beyond_vocabulary": 0.125,
+        "machine": "planted",
         "size": {"question_steps": 1, "subject_steps": 1, "seeds": 3},
         "plan": {"sequences": 9, "efficiency": 0.9, "packing_factor": 2.1},
         "settings": {name: {"batch_size": 1, "total_steps": 2} for name in (UNPACKED, PACKED)},

@@ -90,7 +90,8 @@ def test_report_has_a_row_for_every_training_and_picture_all_lines(curves, data,
 
     plan = brimful.plan(data.lengths, MAX_LENGTH)
     figures = {
-        "sources": data.sources,
+        **data.figures(),
+        "machine": "planted",
         "size": {"seeds": 2, "held_out": 60},
         "plan": plan.figures(),
         "settings": {

@@ -20,6 +20,7 @@ from brimful.errors import DataError
 from brimful.resources import plan_resources
 from experiments import molecules as reading
 from experiments import other_domains, page
+from experiments.commands import wrapped
 from experiments.corpora.packages import Package, UnreachableError
 from experiments.graph_stack import Graphs, graph_steps, network
 from experiments.molecules import MOLSETS, molecules, read_smiles
@@ -295,7 +296,7 @@ def test_page_and_picture_are_of_the_figures(rows, tmp_path, monkeypatch):
     results = json.loads((tmp_path / "other_domains.json").read_text())
     assert results["rows"] == named
     text = (tmp_path / "experiments.md").read_text()
-    assert "\n".join(section(results)) in text
+    assert "\n".join(wrapped(section(results))) in text
     assert "molecules as graphs were not measured: PyPI molsets 0.3.1 is not in" in text
     svg = (tmp_path / "other_domains.svg").read_text()
     assert headline(results).split("\n")[0] in svg

@@ -1,12 +1,24 @@
 """The page of the experiments: a section goes between its own marks, and nothing else is touched."""
 
+import importlib
 import json
 
 import pytest
 
 from brimful.errors import DataError
 from experiments import page
-from experiments.page import machine, publish, put_section
+from experiments.commands import wrapped
+from experiments.page import DOCS, PAGE, machine, publish, put_section
+
+EXPERIMENTS = ("realized_table1", "other_domains", "learning_curves")
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_page_says_what_the_figures_beside_it_say(name):
+    figures = json.loads((DOCS / f"{name}.json").read_text(encoding="utf-8"))
+    section = wrapped(importlib.import_module(f"experiments.{name}").section(figures))
+    assert "\n".join(section) in (DOCS / PAGE).read_text(encoding="utf-8")
+    assert (DOCS / f"{name}.svg").exists()
 
 
 def test_sections_are_added_and_replaced_and_all_else_stays(tmp_path):

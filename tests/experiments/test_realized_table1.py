@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import brimful
 from brimful import LengthHistogram
 from experiments import page, realized_table1
+from experiments.commands import wrapped
 from experiments.layer_stack import bert, draw, even_sample, packed_steps, padded_steps, sorted_steps
 from experiments.realized_table1 import (
     MAX_LENGTH,
@@ -177,7 +178,7 @@ def test_page_and_picture_are_of_the_figures(results, histogram, tmp_path, monke
     assert asked == [realized_table1.QUICK, histogram]
     assert json.loads((tmp_path / "realized_table1.json").read_text()) == results
     text = (tmp_path / "experiments.md").read_text()
-    assert "\n".join(section(results)) in text
+    assert "\n".join(wrapped(section(results))) in text
     svg = (tmp_path / "realized_table1.svg").read_text()
     assert headline(results).split("\n")[0] in svg
     for row in results["ways"]:
