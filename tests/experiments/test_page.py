@@ -10,7 +10,7 @@ from experiments import page
 from experiments.commands import wrapped
 from experiments.page import DOCS, PAGE, machine, publish, put_section
 
-EXPERIMENTS = ("realized_table1", "other_domains", "learning_curves")
+EXPERIMENTS = ("realized_table1", "other_domains", "learning_curves", "ablations")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
