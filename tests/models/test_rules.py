@@ -7,6 +7,7 @@ import inspect
 import pickle
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 import torch
@@ -16,12 +17,12 @@ from torch import nn
 from brimful import SettingError
 from brimful.models import PackingRule, general_rule, rule_for
 from brimful.models.architectures import ARCHITECTURES
+from brimful.models.rules import ATTENTION
 from brimful.torch import PackedCollator
+from brimful.torch.collate import Attention
 from tests.models.tiny import PACKED, REFUSED, WINDOW, tiny, tiny_config
 
-CAUSAL = {"codegen", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "gpt_neox", "opt", "biogpt", "falcon"} | {
-    name for name, (_, head, _) in PACKED.items() if head == "ForCausalLM"
-}
+CAUSAL = {name for name, (_, head, _) in PACKED.items() if head in {"ForCausalLM", "LMHeadModel"}}
 OFFSET = {name for name, (_, _, sizes) in PACKED.items() if sizes.get("pad_token_id") == 1} - {"opt"}
 
 
@@ -184,13 +185,14 @@ def test_errors_say_what_there_is_and_what_to_do():
         rule_for(tiny_config("llama"), "flash")
     odd = tiny_config("llama")
     odd._attn_implementation = "paged|sdpa"
-    with pytest.raises(SettingError, match=r"no rule for attn_implementation 'paged|sdpa'; load the model with"):
+    with pytest.raises(SettingError, match=r"no rule for attn_implementation 'paged\|sdpa'; load the model with"):
         rule_for(odd)
 
 
 def test_a_general_rule_promises_nothing_and_takes_what_it_is_given():
     assert general_rule(tiny("mamba"), "varlen").attention == "varlen"
     assert general_rule(tiny("bert"), "positions").causal is False
+    assert general_rule(tiny("bert"), "sdpa", causal=True).causal is True  # what is said counts, known or not
 
     class Own(nn.Module):
         def forward(self, input_ids, position_ids): ...
@@ -201,12 +203,22 @@ def test_a_general_rule_promises_nothing_and_takes_what_it_is_given():
         general_rule(Own(), "none")
 
 
+def test_the_ways_are_those_of_the_collator():
+    assert get_args(Attention) == ATTENTION
+
+
 def test_rules_need_neither_torch_nor_transformers():
     """They are imported where a model of theirs comes along."""
     code = "import sys, brimful.models; sys.exit(any(name in sys.modules for name in ('torch', 'transformers')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
     code = "import sys, brimful.verify; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+
+
+def test_without_torch_a_packed_encoder_says_what_to_install():
+    code = "import sys; sys.modules['torch'] = None; from brimful.models import PackedEncoder"
+    said = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)  # noqa: S603
+    assert "pip install 'brimful[torch]'" in said.stderr.splitlines()[-1]
 
 
 def test_rules_are_values():

@@ -10,7 +10,7 @@ import torch
 from brimful.torch import PackedCollator
 from brimful.verify import verify
 from tests.models.tiny import tiny
-from tests.verify.reports import diagnosis
+from tests.verify.reports import detail, diagnosis
 
 
 def only(collator, *names, **more):
@@ -197,4 +197,9 @@ def test_one_output_per_row_is_not_one_per_sequence():
         assert {each.name for each in report.differences} == {name}
         assert f"{name} has one value per row, of its first sequence" in diagnosis(report).cause
         assert "PackedEncoder" in diagnosis(report).remedy
+        assert not next(check for check in report.checks if check.name == "outputs").passed
+    report = verify(tiny("bert", head="ForSequenceClassification"), [[11, 12], [13]], dtypes=["float32"])
+    assert [(check.name, check.passed) for check in report.checks] == [("outputs", False)]
+    assert "one value per row, not one per sequence" in detail(report, "outputs")
+    assert "isolation: not tested, for the model gives no output per token or per sequence" in report.notes
     assert verify(tiny("bert", head="Model"), dtypes=["float32"]).passed  # whose pooler_output is no head

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -146,8 +148,26 @@ def test_a_module_that_returns_its_loss_only():
     report = verify(OnlyLoss(), attention="sdpa")
     assert report.passed
     assert [check.name for check in report.checks] == ["loss", "gradients"]
-    assert report.notes == ("isolation: not tested, for the model gives a loss and no outputs",)
+    assert report.notes == ("isolation: not tested, for the model gives no output per token or per sequence",)
     assert {each.what for each in verify(OnlyLoss("rows"), attention="sdpa").differences} == {"loss", "gradient"}
+
+
+class Named(NamedTuple):
+    scale: torch.Tensor
+    loss: torch.Tensor
+    logits: torch.Tensor
+
+
+@pytest.mark.parametrize("returns", [Named, lambda *values: dict(zip(Named._fields, values, strict=True))])
+def test_the_loss_is_found_by_its_name(returns):
+    """Another number stands before it, which is no mean and would differ."""
+
+    class Names(WithLoss):
+        def forward(self, **batch):  # type: ignore[override]
+            loss, logits = super().forward(**{name: batch[name] for name in NAMES})
+            return returns(logits.sum(), loss, logits)
+
+    assert verify(Names(), attention="sdpa", dtypes=["float64"]).passed
 
 
 def test_a_module_that_returns_nothing_to_compare():
@@ -168,6 +188,23 @@ def test_a_gradient_that_is_cut_off():
     report = verify(Cut(), attention="sdpa", dtypes=["float32"])
     assert {each.what for each in report.differences} == {"gradient"}
     assert "outputs agree but gradients do not" in diagnosis(report).cause
+
+
+def test_a_module_that_hands_on_no_gradient_at_all():
+    class Detached(Attention):
+        def forward(self, input_ids, position_ids, attention_mask):
+            return super().forward(input_ids, position_ids, attention_mask).detach()
+
+    assert "largest difference 0.0e+00" in detail(verify(Detached(), attention="sdpa"), "gradients")
+
+
+def test_an_output_of_another_shape_is_another_output():
+    class Cropped(Attention):
+        def forward(self, input_ids, position_ids, attention_mask):
+            return super().forward(input_ids, position_ids, attention_mask)[..., : input_ids.shape[1]]
+
+    report = verify(Cropped(), [[1, 2, 3], [4]], attention="sdpa", dtypes=["float32"])
+    assert [each.amount for each in report.differences if each.what == "output"] == [math.inf]
 
 
 def test_rows_that_reach_one_another():
@@ -234,6 +271,19 @@ def test_sequences_are_found_wherever_the_collator_puts_them(align):
     assert report.passed, str(report)
 
 
+def test_sequences_may_lie_elsewhere_once_one_is_changed():
+    """A collate function that puts the padding first if the row starts with a small token: no leak."""
+
+    def collate(rows):
+        batch = PackedCollator(4, 0)(rows)
+        by = int(batch["input_ids"][0, 0] < 5)
+        rolled = {name: batch[name].roll(by, 1) for name in ("input_ids", "position_ids")}
+        return {**rolled, "attention_mask": batch["attention_mask"].roll((by, by), (2, 3))}
+
+    report = verify(Attention(), [[8, 9], [7]], collate=collate, dtypes=["float64"])  # 8 becomes 1
+    assert report.passed, str(report)
+
+
 def test_packed_heads_are_proved_as_well():
     for head in ("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification", "ForMaskedLM"):
         report = verify(PackedEncoder(tiny("bert", head=head)), dtypes=["float64"])
@@ -277,7 +327,7 @@ def test_a_batch_that_loses_a_sequence():
         return PackedCollator(8, 0)([{"input_ids": row["input_ids"][:2], "seq_lengths": [2]} for row in rows])
 
     with pytest.raises(
-        DataError, match=r"in the batch that collate makes of \[3 1\] in rows of 5, sequence 0 of row 0 is"
+        DataError, match=r"collate makes of \[3 1\] in rows of 5, sequence 1 of row 1 is missing; input_ids hold the"
     ):
         verify(Attention(), [[1, 2, 3], [4]], collate=collate)
 
@@ -338,21 +388,22 @@ def test_rows_are_no_longer_than_a_table_of_positions():
     assert "sequences of up to 16 tokens" in detail(report, "isolation")  # and 12 beside it, in a row of 30
 
 
-def test_statistics_over_the_batch_in_training_are_noted():
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d(VOCABULARY), nn.InstanceNorm1d(VOCABULARY, track_running_stats=True)])
+def test_statistics_over_the_batch_in_training_are_noted(norm):
     class Normed(Attention):
         def __init__(self):
             super().__init__()
-            self.norm = nn.BatchNorm1d(VOCABULARY)
+            self.norm = norm
 
         def forward(self, input_ids, position_ids, attention_mask):
             return self.norm(super().forward(input_ids, position_ids, attention_mask).mT).mT
 
     report = verify(Normed(), attention="sdpa", dtypes=["float32"])
     assert any(
-        note.startswith("norm (BatchNorm1d) normalizes over all tokens of a batch in train mode")
+        note.startswith(f"norm ({type(norm).__name__}) normalizes over all tokens of a batch in train mode")
         for note in report.notes
     )
-    assert not any("BatchNorm" in note for note in verify(Attention(), attention="sdpa", dtypes=["float32"]).notes)
+    assert not any("normalizes" in note for note in verify(Attention(), attention="sdpa", dtypes=["float32"]).notes)
 
 
 def test_labels_that_are_no_labels_of_tokens_do_not_stop_the_diagnosis():

@@ -46,7 +46,7 @@ def test_figures_are_those_of_a_comparison_by_hand():
 
     changed = joined.clone()
     leak = next(leak for leak in report.leaks if leak.changed == "sequence 2 of row 1")
-    changed[0, 3] = 14 * 7 + 3 - 94 + 3  # any other token changes what comes after
+    changed[0, 3] = 10  # any other token changes what comes after
     after = model(input_ids=changed).logits[0, 4:]
     assert (after - packed.logits[0, 4:]).abs().max() > 0
     assert leak.reached == "sequence 3 of row 1"
@@ -259,11 +259,30 @@ class Silent(nn.Module):
 
 def test_own_sequences_for_a_module_without_a_vocabulary():
     assert verify(Silent(), SEQUENCES, attention="sdpa", dtypes=["float64"]).passed
+    one = verify(Silent(), [[11, 12]], attention="sdpa", dtypes=["float64"])
+    assert detail(one, "isolation").startswith(
+        "1 sequence of up to 2 tokens changed one by one, and the padding of 1 b"
+    )
     with pytest.raises(
         SettingError,
         match=r"^Silent has no config.vocab_size and no embedding .*; give sequences, in Python: verify\(model, seq",
     ):
         verify(Silent(), attention="sdpa")
+
+
+def test_tokens_that_cannot_be_changed():
+    """Where there is no other token, isolation would pass whatever leaks."""
+    with pytest.raises(
+        SettingError, match=r"^verify changes every token .* sequences have 1 to choose from; give some"
+    ):
+        verify(Silent(), [[5, 5], [5]], attention="sdpa")
+    module = Silent()
+    module.tokens = nn.Embedding(2, 3)
+    for sequences in (None, [[1], [1, 1]]):
+        with pytest.raises(
+            SettingError, match=r"beside special tokens Silent has 1 to choose from; make its vocabulary"
+        ):
+            verify(module, sequences, attention="sdpa")
 
 
 def test_columns_of_ones_own():
@@ -278,9 +297,15 @@ def test_columns_of_ones_own():
         ("abc", "sequences are a list of at least one list of tokens, not 'abc'"),
         ([[1], []], "sequence 1 (the first is 0): input_ids is a list of at least one whole number, not []"),
         ([[1.5]], "sequence 0 (the first is 0): input_ids is a list of at least one whole number, not [1.5]"),
+        (
+            [[1, [2, 3]]],
+            "sequence 0 (the first is 0): input_ids is a list of at least one whole number, not [1, [2, 3]]",
+        ),
+        ([{"input_ids": [1], "x": 0.5}], "x is a list of at least one whole number, or one for the sequence, not 0.5"),
         ([{"labels": [1]}], "sequence 0 (the first is 0) has no input_ids"),
         ([{"input_ids": [1, 2], "labels": [1]}], "sequence 0 (the first is 0): labels has 1 values for 2 tokens"),
         ([[1], {"input_ids": [1], "x": [1]}], "sequence 1 (the first is 0) has other columns than sequence 0"),
+        ([{"input_ids": [1], "x": 1}, {"input_ids": [1], "x": [1]}], "sequence 1 (the first is 0) has other columns"),
     ],
 )
 def test_sequences_that_are_none(sequences, error):
@@ -296,9 +321,10 @@ def test_sequences_that_are_none(sequences, error):
         ({"attention": "sdpa", "collate": dict}, "give one of the two"),
         ({"tolerance": -1}, "tolerance is a number from 0 up, such as 1e-5, not -1"),
         ({"tolerance": True}, "tolerance is a number from 0 up"),
-        ({"dtypes": ["int8"]}, "dtypes are a list of float64, float32, bfloat16, float16, not ['int8']"),
-        ({"dtypes": "float32"}, "dtypes are a list of"),
-        ({"dtypes": []}, "dtypes name at least one of"),
+        ({"dtypes": ["int8"]}, "dtypes are a list of one or more of float64, float32, bfloat16, float16, not ['int8']"),
+        ({"dtypes": "float32"}, "bfloat16, float16, not 'float32'"),
+        ({"dtypes": []}, "dtypes are a list of one or more of float64, float32, bfloat16, float16, not []"),
+        ({"dtypes": torch.float32}, "bfloat16, float16, not torch.float32"),
     ],
 )
 def test_settings_that_there_are_not(settings, error):
@@ -314,6 +340,9 @@ def test_models_that_cannot_be_verified():
         verify(Silent(), SEQUENCES)
     with pytest.raises(SettingError, match=r"^ReLU has no parameters"):
         verify(nn.ReLU(), attention="sdpa")
+    name: Any = "bert-base-uncased"
+    with pytest.raises(SettingError, match=r"^a model is a torch module, loaded already, not 'bert-base-uncased'$"):
+        verify(name)
     with pytest.raises(SettingError, match=r"^the forward of Bilinear takes neither input_ids nor one batch; wrap it"):
         verify(nn.Bilinear(2, 2, 2), SEQUENCES, attention="sdpa")
     uncopied: Any = Silent()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 _MOST_PARAMETERS = 2**25  # of random weights, before the configuration is made smaller
-_HARD_LIMIT = 2**29
+_HARD_LIMIT = 2**29  # and after that
 _SMALL = {"vocab_size": 1024, "intermediate_size": 1024, "sliding_window": 8}
 _IMPLEMENTATION = {"sdpa": "sdpa", "eager": "eager", "flex": "flex_attention"}
 
@@ -54,6 +54,10 @@ def open_model(name: str, attention: str | None = None, allow_pickle: bool = Fal
     Raises:
         DataError: there is no such file, or it is none of these.
         SettingError: the model cannot be made.
+
+    Example:
+        >>> open_model("torch.nn:Identity").model
+        Identity()
     """
     path = Path(name)
     if path.is_dir():
@@ -204,6 +208,7 @@ def _smaller(config: Any) -> tuple[Any, str]:
     own = {name: config.attribute_map.get(name, name) for name in ("num_hidden_layers", *_SMALL)}
     depth = values[own["num_hidden_layers"]]
     kinds = values.get("layer_types") or []
+    # The first of each kind, then as many others as there must be.
     layers = list(dict.fromkeys([*sorted({kinds.index(kind) for kind in kinds}), *range(depth)]))
     layers = sorted(layers[: max(2, len(set(kinds)))])
     for name, value in values.items():
@@ -226,7 +231,7 @@ def one_line(what: str) -> Iterator[None]:
     """What the code of others raises, as one line that says what was tried."""
     try:
         yield
-    except (BrimfulError, KeyboardInterrupt):
+    except BrimfulError:
         raise
     except SystemExit as end:
         raise SettingError(f"{what}: its code calls sys.exit({end.code!r})") from None

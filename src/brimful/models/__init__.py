@@ -13,6 +13,7 @@ __all__ = ["PackedEncoder", "PackingRule", "general_rule", "rule_for"]
 def __getattr__(name: str) -> Any:
     """What needs torch is imported when it is first asked for: rules are known without it."""
     if name == "PackedEncoder":
+        import brimful.torch  # noqa: F401 - first of all: it says what to install if torch is missing
         from brimful.models import packed_encoder
 
         return packed_encoder.PackedEncoder

@@ -66,9 +66,8 @@ def _router_loss_if_set(config: Any, _: Any) -> str | None:
     )
 
 
-def _beside_a_decoder(config: Any, model: Any) -> str | None:
+def _beside_a_decoder(_: Any, model: Any) -> str | None:
     """The encoder alone takes the mask; the whole model hands the encoder's mask to cross-attention."""
-    del config
     if type(model).__name__.endswith("EncoderModel"):
         return None
     return (

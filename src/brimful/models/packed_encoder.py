@@ -77,7 +77,8 @@ class PackedEncoder(nn.Module):
                 with positions of answers counted from the first token of their sequence.
 
         Raises:
-            DataError: no segment_ids or seq_lengths in the batch.
+            DataError: no input_ids, segment_ids or seq_lengths in the batch; labels that the losses refuse.
+            SettingError: a normalization that there is not.
         """
         if missing := {"input_ids", "segment_ids", "seq_lengths"} - batch.keys():
             raise DataError(f"a batch of packs has {min(missing)}; make it with PackedCollator.for_model(model)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -124,7 +124,8 @@ def general_rule(model: Any, attention: str, causal: bool | None = None) -> Pack
     Args:
         model: any torch module, or a model of transformers.
         attention: one of `ATTENTION`.
-        causal: whether tokens attend to what is before them only; None to tell by the name of the class.
+        causal: whether tokens attend to what is before them only; None for what the table knows, or else to tell by
+            the name of the class.
 
     Raises:
         SettingError: there is no such attention.
@@ -138,12 +139,12 @@ def general_rule(model: Any, attention: str, causal: bool | None = None) -> Pack
     """
     _require_way(attention)
     model, config = _opened(model)
-    architecture = ARCHITECTURES.get(getattr(config, "model_type", ""))
-    if causal is None:
-        named = type(model).__name__
-        by_name = "CausalLM" in named or "LMHead" in named or getattr(config, "is_decoder", False) is True
-        causal = architecture.causal if architecture else by_name
-    return _rule(model, config, architecture or Architecture(causal), attention)
+    named = type(model).__name__
+    by_name = "CausalLM" in named or "LMHead" in named or getattr(config, "is_decoder", False) is True
+    architecture = ARCHITECTURES.get(getattr(config, "model_type", ""), Architecture(by_name))
+    if causal is not None:
+        architecture = replace(architecture, causal=causal)
+    return _rule(model, config, architecture, attention)
 
 
 def _require_way(attention: str | None) -> None:
@@ -206,7 +207,7 @@ def _why_not(attention: str, implementation: str) -> str:
 
 def _rule(model: Any, config: Any, architecture: Architecture, attention: str) -> PackingRule:
     window, names = _masks(config)
-    masked = attention in {"sdpa", "eager", "flex"}
+    masked = attention not in _BY_POSITION
     keys = ["input_ids", *(["attention_mask"] if masked else []), "position_ids", "token_type_ids", "labels"]
     if attention == "varlen":
         keys += VARLEN_KEYS

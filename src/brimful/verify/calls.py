@@ -46,7 +46,7 @@ class Subject:
 
     def packed(self, case: Case) -> Batch:
         """The batch of a case, on the model's device."""
-        batch = dict(self.collate(case))
+        batch = self.collate(case)
         tokens = batch.get("input_ids")
         if not isinstance(tokens, Tensor) or tokens.ndim != 2:
             raise DataError("what collate returns has no input_ids of shape (batch, seq)")
@@ -109,20 +109,19 @@ def copied(model: nn.Module, dtype: torch.dtype) -> nn.Module:
         SettingError: it cannot be copied.
     """
     try:
-        twin: Any = copy.deepcopy(model)
-        twin.to(dtype=dtype).eval()
+        twin = copy.deepcopy(model).to(dtype=dtype).eval()
     except Exception as fault:  # modules may hold what cannot be copied, or weights of whole numbers
         raise SettingError(
             f"{type(model).__name__} cannot be copied to {dtype}, and verify runs on a copy: {fault}"
         ) from fault
-    if dtype is torch.float64 and hasattr(twin, "set_experts_implementation"):
-        twin.set_experts_implementation("eager")  # the fast ways of a mixture of experts have no float64
+    choose_experts: Any = getattr(twin, "set_experts_implementation", None)
+    if dtype is torch.float64 and choose_experts is not None:
+        choose_experts("eager")  # the fast ways of a mixture of experts have no float64
     for parameter in twin.parameters():
         parameter.grad = None
         if parameter.is_floating_point():
             parameter.requires_grad_(True)
-    copied: nn.Module = twin
-    return copied
+    return twin
 
 
 def without_wrapper(model: nn.Module) -> nn.Module:
@@ -166,12 +165,11 @@ def _accepted(model: nn.Module, batch: Batch) -> tuple[Batch, bool]:
     parameters = inspect.signature(model.forward).parameters
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     if "input_ids" in parameters:
-        return {
-            name: value for name, value in batch.items() if name in parameters or (open_ended and name in VARLEN_KEYS)
-        }, False
-    needed = [each for each in parameters.values() if each.default is each.empty and each.kind <= each.VAR_POSITIONAL]
+        handed_on = VARLEN_KEYS if open_ended else ()
+        return {name: value for name, value in batch.items() if name in parameters or name in handed_on}, False
     if open_ended:
         return batch, False
+    needed = [each for each in parameters.values() if each.default is each.empty and each.kind <= each.VAR_POSITIONAL]
     if len(needed) == 1:
         return batch, True
     raise SettingError(
@@ -180,10 +178,8 @@ def _accepted(model: nn.Module, batch: Batch) -> tuple[Batch, bool]:
 
 
 def _outcome(result: Any) -> Outcome:
-    loss = getattr(result, "loss", None)
     named = dict(_named(result))
-    if loss is None:
-        loss = named.get("loss")
+    loss = getattr(result, "loss", named.get("loss"))
     if loss is None:
         loss = next((value for value in named.values() if not value.ndim), None)
     outputs = {

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from brimful.errors import DataError, SettingError, shown
+from brimful.errors import DataError, shown
+from brimful.torch.rows import as_array
 
 Columns: TypeAlias = Mapping[str, Any]
 """One sequence: its tokens under "input_ids", and other columns of one value per token, or one for the sequence."""
@@ -23,15 +24,6 @@ AWKWARD = (
     (((3, 1, 2), (1, 4), (5, 3), (1, 1, 1), (1,), (5, 2)), 8),  # full, one token of padding, mostly padding
 )
 """Lengths of the sequences in each row of a batch, and the token slots of a row."""
-
-LONGEST = 40
-"""Tokens of the longest sequence of the long case, which is beside one of three quarters of that."""
-
-LONGEST_WINDOW = 256
-"""Tokens of the widest sliding window that is run; wider ones are left to the user's own sequences."""
-
-IN_PYTHON = "give sequences, in Python: verify(model, sequences=…)"
-"""The remedy where tokens cannot be drawn; the command line has no option for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +90,13 @@ class Case:
         return Case(rows, self.max_length)
 
 
+def sequence_name(row: int, place: int) -> str:
+    """A sequence as reports and errors name it, counting from 1."""
+    return f"sequence {place + 1} of row {row + 1}"
+
+
 def other_token(token: int, vocabulary: Sequence[int]) -> int:
-    """A token of the vocabulary that is not this one; always the same."""
+    """A token of the vocabulary, which has at least 2, that is not this one; always the same."""
     at = (token * 7 + 3) % len(vocabulary)
     return vocabulary[at] if vocabulary[at] != token else vocabulary[(at + 1) % len(vocabulary)]
 
@@ -110,7 +107,7 @@ def awkward_cases(
     """The cases of `AWKWARD`, and with a sliding window one of sequences that are longer than it.
 
     Args:
-        vocabulary: the tokens to draw from; all different within a case, if there are enough.
+        vocabulary: the tokens to draw from, at least 2; all different within a case, if there are enough.
         label: what the labels of a sequence are.
         window: tokens; None for none.
         widths: numbers that no row has as its slots or sequences; outputs of that width would look like one value for
@@ -154,13 +151,13 @@ def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, widths: C
     """The user's own sequences in one row, with a little padding behind them.
 
     Args:
-        sequences: lists of tokens, or mappings of columns with one value per token or one per sequence, among them
-            input_ids.
+        sequences: lists of tokens, or mappings of columns with one whole number per token or one per sequence, among
+            them input_ids.
         label: what the labels of a sequence are that brings none.
         widths: as for `awkward_cases`.
 
     Raises:
-        DataError: there are none, one has no tokens, or a column of another length.
+        DataError: there are none, one has no tokens, a column of another length, or other columns than the first.
 
     Example:
         >>> str(given_case([[5, 6, 7], [8]]))
@@ -170,13 +167,18 @@ def given_case(sequences: Sequence[Any], label: Label = lambda *_: {}, widths: C
         raise DataError(f"sequences are a list of at least one list of tokens, not {shown(sequences)}")
     columns = [_columns(sequence, number) for number, sequence in enumerate(sequences)]
     for number, sequence in enumerate(columns):
-        if set(sequence) != set(columns[0]):
+        if _kinds(sequence) != _kinds(columns[0]):
             raise DataError(f"sequence {number} (the first is 0) has other columns than sequence 0; give all the same")
     rng = np.random.default_rng(0)
     columns = [{**label(sequence["input_ids"], rng), **sequence} for sequence in columns]
     tokens = sum(len(sequence["input_ids"]) for sequence in columns)
     _, max_length = _told_apart((), tokens + 1, widths)
     return Case((tuple(columns),), max_length)
+
+
+def _kinds(columns: Columns) -> dict[str, type]:
+    """Of each column whether it has one value, or a list of them."""
+    return {name: type(value) for name, value in columns.items()}
 
 
 def _columns(sequence: Any, number: int) -> dict[str, Any]:
@@ -186,14 +188,11 @@ def _columns(sequence: Any, number: int) -> dict[str, Any]:
         raise DataError(f"{where} has no input_ids")
     read: dict[str, Any] = {}
     for name, values in columns.items():
-        array = np.asarray(values)
-        if (
-            array.ndim > 1
-            or array.dtype.kind not in "iub"
-            or not array.size
-            or (name == "input_ids" and not array.ndim)
-        ):
-            raise DataError(f"{where}: {name} is a list of at least one whole number, not {shown(values)}")
+        array = as_array(values)
+        of_sequence = array.ndim == 0 and name != "input_ids"
+        if array.dtype.kind not in "iub" or not array.size or not (array.ndim == 1 or of_sequence):
+            or_one = "" if name == "input_ids" else ", or one for the sequence"
+            raise DataError(f"{where}: {name} is a list of at least one whole number{or_one}, not {shown(values)}")
         read[name] = array.astype(np.int64).tolist()
         if array.ndim and len(read[name]) != len(columns["input_ids"]):
             raise DataError(f"{where}: {name} has {len(read[name])} values for {len(columns['input_ids'])} tokens")
@@ -208,8 +207,6 @@ def _draw(
     rng: np.random.Generator,
 ) -> Case:
     total = sum(sum(row) for row in rows)
-    if len(vocabulary) < 2:
-        raise SettingError("the model knows fewer than 2 tokens, so none can be changed; " + IN_PYTHON)
     drawn = iter(rng.choice(np.asarray(vocabulary), size=total, replace=total > len(vocabulary)).tolist())
 
     def sequence(length: int) -> Columns:

@@ -18,6 +18,7 @@ from brimful.verify.cases import Case
 from brimful.verify.equality import Tolerance, compare
 from brimful.verify.isolation import isolate
 from brimful.verify.parts import Part
+from brimful.verify.report import Diagnosis
 
 _RECURRENT = ("mamba", "ssm", "conv", "rwkv", "recurrent", "rglru", "deltanet", "lstm", "gru", "rnn", "retention")
 
@@ -39,8 +40,8 @@ class Mending:
 
 def find_cause(
     subject: Subject, case: Case, rule: PackingRule, vocabulary: Sequence[int], tolerance: Tolerance, part: Part | None
-) -> tuple[str, str, bool]:
-    """The likely cause, its remedy, and whether the remedy was tried and worked.
+) -> Diagnosis:
+    """The likely cause, its remedy, and whether the remedy was tried and worked; the part is left to be named.
 
     Args:
         subject: the model, whose outputs differ or leak.
@@ -55,28 +56,26 @@ def find_cause(
     """
     mendings = [each for each in _mendings(rule) if each.mend(subject, subject.packed(case), case) is not None]
     *special, mask = mendings
-    chosen = [each for count in range(len(special) + 1) for each in itertools.combinations(special, count)]
-    for some in (*chosen[1:], *((*each, mask) for each in chosen)):
+    masked_as_given = [each for count in range(len(special) + 1) for each in itertools.combinations(special, count)]
+    for some in (*masked_as_given[1:], *((*each, mask) for each in masked_as_given)):
         if _mended(subject, case, some, vocabulary, tolerance):
-            return "; and ".join(each.cause for each in some), "; and ".join(each.remedy for each in some), True
+            cause, remedy = "; and ".join(each.cause for each in some), "; and ".join(each.remedy for each in some)
+            return Diagnosis(cause, remedy, tried=True)
     name = "" if part is None else f"{part.name} {part.class_name}".lower()
     if any(word in name for word in _RECURRENT):
-        return (
+        return Diagnosis(
             "a recurrent state or a convolution runs on from one sequence into the next; no mask reaches it",
             "do not pack for this model, unless its kernels take seq_idx or cu_seq_lens and start anew there",
-            False,
         )
     if not isolate(subject, case, vocabulary, tolerance.allowed).leaks:
-        return (
+        return Diagnosis(
             "no sequence reaches another, but something is counted over the whole row (positions, a bias), or rounding "
             "exceeds the tolerance",
             "look at the part that differs first; if the difference is far smaller in float64, raise the tolerance",
-            False,
         )
-    return (
+    return Diagnosis(
         "the model does not use the mask, or mixes tokens elsewhere",
         "look at the part that differs first; if it ignores attention_mask, this model cannot be packed",
-        False,
     )
 
 
@@ -150,31 +149,28 @@ def _mended(
 
     mended = subject.with_batch(change)
     try:
-        if any(each.what == "output" for each in compare(mended, case, tolerance, with_gradients=False).differences):
+        if compare(mended, case, tolerance, with_gradients=False).differs("output"):
             return False
         return not isolate(mended, case, vocabulary, tolerance.allowed).leaks
     except BrimfulError:
         return False
 
 
-def _without_cache(subject: Subject, batch: Batch, case: Case) -> Batch | None:
-    del case
+def _without_cache(subject: Subject, batch: Batch, _: Case) -> Batch | None:
     left_on = batch.get("use_cache", subject.arguments.get("use_cache"))
     if left_on is None:
         left_on = getattr(getattr(subject.model, "config", None), "use_cache", False)
     return {**batch, "use_cache": False} if left_on else None
 
 
-def _without_token_mask(subject: Subject, batch: Batch, case: Case) -> Batch | None:
-    del subject, case
+def _without_token_mask(_: Subject, batch: Batch, __: Case) -> Batch | None:
     mask = batch.get("attention_mask")
     if not isinstance(mask, Tensor) or mask.ndim != 2:
         return None
     return {name: value for name, value in batch.items() if name != "attention_mask"}
 
 
-def _additive(subject: Subject, batch: Batch, case: Case) -> Batch | None:
-    del case
+def _additive(subject: Subject, batch: Batch, _: Case) -> Batch | None:
     masks = _masks_of_pairs(batch)
     if not masks or all(mask.is_floating_point() for mask in masks.values()):
         return None

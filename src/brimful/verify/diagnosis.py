@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 
 from brimful.models.rules import PackingRule
+from brimful.torch.checks import IGNORED
 from brimful.verify.calls import Batch, Subject
 from brimful.verify.cases import Case
 from brimful.verify.causes import find_cause
@@ -58,20 +60,19 @@ def _of_packing(
     comparison: Comparison,
     leaks: Sequence[Leak],
 ) -> Diagnosis:
-    kinds = {each.what for each in comparison.differences}
     if comparison.per_row and not leaks and comparison.worst.get("output", 0.0) <= tolerance.if_float32:
         return Diagnosis(
             f"{', '.join(comparison.per_row)} has one value per row, of its first sequence, not one per sequence",
             "for BERT's family, brimful.models.packed_encoder.PackedEncoder gives it for each sequence",
         )
-    if "output" in kinds or leaks:
+    if comparison.differs("output") or leaks:
         small = _smallest(subject, case, vocabulary, tolerance, bool(leaks))
         part = first_part(subject, small, tolerance.allowed)
-        cause, remedy, tried = find_cause(subject, small, rule, vocabulary, tolerance, part)
+        found = find_cause(subject, small, rule, vocabulary, tolerance, part)
         if part is None:
-            return Diagnosis(cause, remedy, tried)
-        return Diagnosis(cause, remedy, tried, part.name or part.class_name, part.class_name, part.amount)
-    if "loss" in kinds:
+            return found
+        return replace(found, part=part.name or part.class_name, part_class=part.class_name, amount=part.amount)
+    if comparison.differs("loss"):
         return _of_the_loss(subject, case, tolerance)
     return Diagnosis(
         "outputs agree but gradients do not: something is detached, or has a backward of its own",
@@ -83,7 +84,7 @@ def _smallest(subject: Subject, case: Case, vocabulary: Sequence[int], tolerance
     """One row of the case that fails by itself, of those the one with the most sequences; or else the case."""
     for row in sorted(range(len(case.rows)), key=lambda row: -len(case.rows[row])):
         small = case.only(row)
-        if any(each.what == "output" for each in compare(subject, small, tolerance, with_gradients=False).differences):
+        if compare(subject, small, tolerance, with_gradients=False).differs("output"):
             return small
         if leaks and isolate(subject, small, vocabulary, tolerance.allowed).leaks:
             return small
@@ -99,7 +100,7 @@ def _of_the_loss(subject: Subject, case: Case, tolerance: Tolerance) -> Diagnosi
             return batch
         labels = labels.clone()
         for row, first, _ in subject.places(case, batch).spans:
-            labels[row, first] = -100
+            labels[row, first] = IGNORED
         return {**batch, "labels": labels}
 
     if _loss_agrees(subject.with_batch(without_first), case, tolerance):
@@ -120,5 +121,4 @@ def _of_the_loss(subject: Subject, case: Case, tolerance: Tolerance) -> Diagnosi
 
 
 def _loss_agrees(subject: Subject, case: Case, tolerance: Tolerance) -> bool:
-    found = compare(subject, case, tolerance, with_gradients=False).differences
-    return not any(each.what == "loss" for each in found)
+    return not compare(subject, case, tolerance, with_gradients=False).differs("loss")

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from brimful.errors import DataError
+from brimful.torch.checks import IGNORED
 from brimful.verify.calls import Outcome, Subject
-from brimful.verify.cases import Case
+from brimful.verify.cases import Case, sequence_name
 from brimful.verify.places import Places
 from brimful.verify.report import Difference
 
@@ -56,6 +57,10 @@ class Comparison:
     per_row: list[str]
     in_float32: bool
 
+    def differs(self, what: str) -> bool:
+        """Whether an "output", the "loss" or a "gradient" is not the same."""
+        return any(each.what == what for each in self.differences)
+
 
 def compare(subject: Subject, case: Case, tolerance: Tolerance, with_gradients: bool = True) -> Comparison:
     """Run a case packed, and each of its sequences alone, and compare.
@@ -69,6 +74,9 @@ def compare(subject: Subject, case: Case, tolerance: Tolerance, with_gradients: 
         tolerance: the largest difference that is allowed.
         with_gradients: whether to run backward.
 
+    Raises:
+        DataError: the model or its collate fails, or returns nothing to compare.
+
     Cost: forward and backward over the case's tokens, twice.
     """
     with torch.set_grad_enabled(with_gradients):
@@ -81,9 +89,11 @@ def compare(subject: Subject, case: Case, tolerance: Tolerance, with_gradients: 
     compared = {name: each for name, each in packed.outputs.items() if places.kind(each) != "row"}
     if not compared and not per_row and packed.loss is None:
         raise DataError(f"{type(subject.model).__name__} returns neither outputs nor a loss in floating point")
-    rounds = dtype is torch.float64 and any(each.dtype is not dtype or _converts(each) for each in compared.values())
-    lower = packed.loss is not None and packed.loss.dtype is not dtype
-    allowed = tolerance.if_float32 if rounds else tolerance.allowed
+    in_float32 = dtype is torch.float64 and any(
+        each.dtype is not dtype or _converts(each) for each in compared.values()
+    )
+    loss_converts = packed.loss is not None and packed.loss.dtype is not dtype
+    allowed = tolerance.if_float32 if in_float32 else tolerance.allowed
     found = [Difference("output", name, dtype_name(dtype), str(case), "", math.inf, allowed) for name in per_row]
     worst: dict[str, float] = {}
     limits: dict[str, float] = {}
@@ -103,13 +113,13 @@ def compare(subject: Subject, case: Case, tolerance: Tolerance, with_gradients: 
     weights = _loss_weights(packed, alone, case)
     if packed.loss is not None and weights:
         amount = difference(packed.loss, _weighted(alone, weights))
-        note("loss", "the model's own", "", amount, tolerance.if_float32 if lower or rounds else tolerance.allowed)
+        note("loss", "the model's own", "", amount, tolerance.if_float32 if loss_converts else allowed)
     if with_gradients and (compared or weights):
-        with_loss = weights if weights and not lower else []
+        with_loss = [] if loss_converts else weights
         name, amount = _gradient_difference(subject, packed, alone, compared, places, with_loss)
         classes = max((output.shape[-1] for output in compared.values()), default=1)
-        note("gradient", name, "", amount, tolerance.of_gradients(classes, rounds))
-    return Comparison(worst, limits, found, per_row, rounds)
+        note("gradient", name, "", amount, tolerance.of_gradients(classes, in_float32))
+    return Comparison(worst, limits, found, per_row, in_float32)
 
 
 def difference(one: Tensor, other: Tensor) -> float:
@@ -125,11 +135,6 @@ def difference(one: Tensor, other: Tensor) -> float:
         return 0.0
     amount = float((one.detach() - other.detach()).abs().max()) / max(1.0, float(other.detach().abs().max()))
     return amount if math.isfinite(amount) else math.inf
-
-
-def sequence_name(row: int, place: int) -> str:
-    """A sequence as reports name it, counting from 1."""
-    return f"sequence {place + 1} of row {row + 1}"
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -167,8 +172,8 @@ def _loss_weights(packed: Outcome, alone: Sequence[Outcome], case: Case) -> list
         return []
     labels = [sequence.get("labels", sequence["input_ids"]) for _, _, sequence in case.sequences()]
     by_token = [each if isinstance(each, list) else [] for each in labels]  # else none: one per sequence
-    shifted = [sum(label != -100 for label in each[1:]) for each in by_token]
-    targets = [sum(label != -100 for label in each) for each in by_token]
+    shifted = [sum(label != IGNORED for label in each[1:]) for each in by_token]
+    targets = [sum(label != IGNORED for label in each) for each in by_token]
     finite = [float(loss is not None and bool(loss.isfinite())) for loss in losses]
     found: list[tuple[float, list[float]]] = []
     for counts in (shifted, targets, finite):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from brimful.verify.equality import Comparison
 from brimful.verify.isolation import Isolation
-from brimful.verify.report import Check, Diagnosis, VerifyReport
+from brimful.verify.report import Check, Diagnosis, Leak, VerifyReport
 
 
 @dataclass(slots=True)
@@ -24,12 +25,13 @@ class Findings:
         """The report of it all."""
         differences = [each for runs in self.comparisons.values() for run in runs for each in run.differences]
         leaks = [leak for each in self.isolations for leak in each.leaks]
-        checks = (
-            self._equality("outputs", "output"),
-            self._equality("loss", "loss"),
-            self._equality("gradients", "gradient"),
-            self._isolation(),
-        )
+        loss, isolation = self._equality("loss", "loss"), self._isolation(leaks)
+        checks = (self._equality("outputs", "output"), loss, self._equality("gradients", "gradient"), isolation)
+        notes = list(self.notes)
+        if loss is None:
+            notes.append("loss: not compared, for the model computed none")
+        if isolation is None:
+            notes.append("isolation: not tested, for the model gives no output per token or per sequence")
         return VerifyReport(
             self.model,
             self.attention,
@@ -37,37 +39,33 @@ class Findings:
             tuple(sorted(leaks, key=lambda leak: -leak.amount)),
             tuple(sorted(differences, key=lambda each: -each.amount)),
             self.diagnosis,
-            tuple(dict.fromkeys(self.notes)),
+            tuple(dict.fromkeys(notes)),
         )
 
     def _equality(self, name: str, what: str) -> Check | None:
         words, passed = [], True
         for dtype, runs in self.comparisons.items():
             amounts = [run.worst[what] for run in runs if what in run.worst]
-            passed &= not any(each.what == what for run in runs for each in run.differences)
+            passed &= not any(run.differs(what) for run in runs)
             if amounts:
                 allowed = max(run.allowed[what] for run in runs if what in run.allowed)
                 words.append(f"{max(amounts):.1e} in {dtype} ({allowed:.0e} allowed)")
-        if not words:
-            if what == "loss":
-                self.notes.append("loss: not compared, for the model computed none")
-            return None
         per_row = what == "output" and any(run.per_row for runs in self.comparisons.values() for run in runs)
+        if not words:
+            return Check(name, passed, "one value per row, not one per sequence") if per_row else None
         where = " where there is one per sequence" if per_row and not passed else ""
         return Check(name, passed, f"largest difference{where} {', '.join(words)}")
 
-    def _isolation(self) -> Check | None:
+    def _isolation(self, leaks: Sequence[Leak]) -> Check | None:
         changes = sum(each.changes for each in self.isolations)
-        paddings = sum(each.padding for each in self.isolations)
-        leaks = [leak for each in self.isolations for leak in each.leaks]
-        worst = max((each.worst for each in self.isolations), default=0.0)
         if not changes:
-            self.notes.append("isolation: not tested, for the model gives a loss and no outputs")
             return None
+        paddings = sum(each.padding for each in self.isolations)
         longest = max(each.longest for each in self.isolations)
+        worst = max(each.worst for each in self.isolations)
         what = (
-            f"{changes} sequences of up to {longest} token{'s' * (longest != 1)} changed one by one, "
-            f"and the padding of {paddings} batch{'es' * (paddings != 1)}"
+            f"{changes} sequence{'s' * (changes != 1)} of up to {longest} token{'s' * (longest != 1)} changed one "
+            f"by one, and the padding of {paddings} batch{'es' * (paddings != 1)}"
         )
         if leaks:
             reached = len({(leak.case, leak.changed) for leak in leaks})

@@ -14,19 +14,12 @@ from brimful.models.packed_encoder import PackedEncoder
 from brimful.models.rules import PackingRule
 from brimful.torch.collate import Attention, PackedCollator
 from brimful.verify.calls import Batch, Subject
-from brimful.verify.cases import (
-    AWKWARD,
-    IN_PYTHON,
-    LONGEST,
-    LONGEST_WINDOW,
-    Case,
-    Label,
-    awkward_cases,
-    given_case,
-    long_case,
-)
+from brimful.verify.cases import AWKWARD, Case, Label, awkward_cases, given_case, long_case
 
 _MOST_TOKENS = 4096  # of a vocabulary, to draw from
+_LONGEST = 40  # tokens of the longest sequence of the long case
+_LONGEST_WINDOW = 256  # tokens of the widest sliding window that is run; wider ones are left to the user's sequences
+_IN_PYTHON = "give sequences, in Python: verify(model, sequences=…)"  # the command line has no option for it
 _LONGEST_AWKWARD = max(length for rows, _ in AWKWARD for row in rows for length in row)
 _SPECIAL = ("pad", "bos", "eos", "sep", "cls", "mask", "unk", "decoder_start")
 
@@ -89,14 +82,14 @@ def cases_for(
     if longest < _LONGEST_AWKWARD:
         raise SettingError(
             f"{type(model).__name__} has {name} {positions}, and verify draws sequences of up to {_LONGEST_AWKWARD} "
-            f"tokens; make {name} larger, or {IN_PYTHON}"
+            f"tokens; make {name} larger, or {_IN_PYTHON}"
         )
     window = rule.sliding_window
-    if window is not None and (window > LONGEST_WINDOW or 2 * window + 1 > longest):
-        notes.append(f"the sliding window of {window} was not reached; longer sequences are needed: {IN_PYTHON}")
+    if window is not None and (window > _LONGEST_WINDOW or 2 * window + 1 > longest):
+        notes.append(f"the sliding window of {window} was not reached; longer sequences are needed: {_IN_PYTHON}")
         window = None
     cases = awkward_cases(vocabulary, label, window, widths)
-    length = int(min(LONGEST, (positions - 2) * 4 / 7))  # so that the whole row has no more tokens than positions
+    length = int(min(_LONGEST, (positions - 2) * 4 / 7))  # so that the whole row has no more tokens than positions
     if length > _LONGEST_AWKWARD:
         case = long_case(vocabulary, label, length, widths)
         try:
@@ -125,10 +118,11 @@ def _positions(model: nn.Module) -> tuple[float, str]:
 
 
 def vocabulary_of(model: nn.Module, sequences: Sequence[Any] | None) -> list[int]:
-    """Tokens that the model knows, without special ones; at most some thousands.
+    """Tokens that the model knows, without special ones; at least 2, at most some thousands.
 
     Raises:
-        SettingError: it cannot be told which, and no sequences show it.
+        SettingError: it cannot be told which, and no sequences show it; or they are fewer than 2.
+        DataError: sequences that are none.
     """
     config = _config(model)
     size = getattr(config, "vocab_size", None)
@@ -139,14 +133,23 @@ def vocabulary_of(model: nn.Module, sequences: Sequence[Any] | None) -> list[int
         if sequences is None:
             raise SettingError(
                 f"{type(model).__name__} has no config.vocab_size and no embedding that tells which tokens it knows; "
-                + IN_PYTHON
+                + _IN_PYTHON
             )
-        tokens = {token for row in given_case(sequences).rows for each in row for token in each["input_ids"]}
-        return sorted(tokens)
+        tokens = sorted({token for _, _, each in given_case(sequences).sequences() for token in each["input_ids"]})
+        return _at_least_two(tokens, "the sequences have", "give some with different tokens")
     named = [getattr(config, f"{name}_token_id", None) for name in _SPECIAL]  # a number, several, or none
     special = {padding_token(model), *(each for one in named for each in (one if isinstance(one, list) else [one]))}
     step = max(1, size // _MOST_TOKENS)
-    return [token for token in range(0, size, step) if token not in special]
+    tokens = [token for token in range(0, size, step) if token not in special]
+    return _at_least_two(tokens, f"beside special tokens {type(model).__name__} has", "make its vocabulary larger")
+
+
+def _at_least_two(tokens: list[int], where: str, remedy: str) -> list[int]:
+    if len(tokens) < 2:
+        raise SettingError(
+            f"verify changes every token into another, but {where} {len(tokens)} to choose from; {remedy}"
+        )
+    return tokens
 
 
 def padding_token(model: nn.Module) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from brimful.verify.calls import Batch, Outcome, Subject
-from brimful.verify.cases import Case, other_token
-from brimful.verify.equality import difference, dtype_name, sequence_name
+from brimful.verify.calls import Batch, Subject
+from brimful.verify.cases import Case, other_token, sequence_name
+from brimful.verify.equality import difference, dtype_name
 from brimful.verify.places import Places
 from brimful.verify.report import Leak
-
-PADDING = "padding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +20,7 @@ class Isolation:
     """What changing a case's sequences and padding did to the others.
 
     Args:
-        changes: how many sequences were changed.
+        changes: how many sequences were changed; none where no output is per token or per sequence.
         longest: tokens of the longest of them.
         padding: whether there was padding to change.
         worst: the largest change of an output that should have stayed as it is.
@@ -54,41 +52,36 @@ def isolate(subject: Subject, case: Case, vocabulary: Sequence[int], tolerance: 
     with torch.no_grad():
         batch = subject.packed(case)
         places = subject.places(case, batch)
-        before = subject.run_packed(batch)
-        if not before.outputs:
+        before = subject.run_packed(batch).outputs
+        by_sequence = {name: output for name, output in before.items() if places.kind(output) != "row"}
+        if not by_sequence:
             return Isolation(0, 0, False, 0.0, [])
-
-        def reached(after: Outcome, places_after: Places, changed: str, spared: int | None) -> None:
-            nonlocal worst
-            for name, output in before.outputs.items():
+        for changed, spared, other, moved in _changes(subject, case, batch, places, vocabulary):
+            after = subject.run_packed(other).outputs
+            for name, output in by_sequence.items():
                 for number, (row, place, _) in enumerate(case.sequences()):
-                    if number == spared or places.kind(output) == "row":
+                    if number == spared:
                         continue
-                    now = places_after.of(after.outputs[name], number)
-                    amount = difference(now, places.of(output, number))
+                    amount = difference(moved.of(after[name], number), places.of(output, number))
                     worst = max(worst, amount)
                     if not amount <= tolerance:
                         leaks.append(Leak(changed, sequence_name(row, place), name, dtype, str(case), amount))
-
-        for number, (row, place, _) in enumerate(case.sequences()):
-            other = case.changed(row, place, vocabulary)
-            changed = subject.packed(other)
-            moved = subject.places(other, changed)
-            reached(subject.run_packed(changed), moved, sequence_name(row, place), number)
-        padding = _with_other_padding(batch, places, vocabulary)
-        if padding is not None:
-            reached(subject.run_packed(padding), places, PADDING, None)
     lengths = [len(sequence["input_ids"]) for _, _, sequence in case.sequences()]
-    return Isolation(len(lengths), max(lengths), padding is not None, worst, leaks)
+    return Isolation(len(lengths), max(lengths), bool(places.padding().any()), worst, leaks)
 
 
-def _with_other_padding(batch: Batch, places: Places, vocabulary: Sequence[int]) -> Batch | None:
-    """The batch with other tokens on its padding, or None if it has none."""
+def _changes(
+    subject: Subject, case: Case, batch: Batch, places: Places, vocabulary: Sequence[int]
+) -> Iterator[tuple[str, int | None, Batch, Places]]:
+    """Each change: what is changed, which sequence that is (None: none), the batch, and where its sequences lie."""
+    for number, (row, place, _) in enumerate(case.sequences()):
+        other = case.changed(row, place, vocabulary)
+        changed = subject.packed(other)
+        yield sequence_name(row, place), number, changed, subject.places(other, changed)
     tokens: Tensor = batch["input_ids"]
     free = places.padding().to(tokens.device)
-    if not free.any():
-        return None
-    others = [other_token(token, vocabulary) for token in tokens[free].tolist()]
-    changed = tokens.clone()
-    changed[free] = torch.tensor(others, dtype=tokens.dtype, device=tokens.device)
-    return {**batch, "input_ids": changed}
+    if free.any():
+        others = [other_token(token, vocabulary) for token in tokens[free].tolist()]
+        repadded = tokens.clone()
+        repadded[free] = torch.tensor(others, dtype=tokens.dtype, device=tokens.device)
+        yield "padding", None, {**batch, "input_ids": repadded}, places

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -109,14 +108,9 @@ def _paired(packed: list[_Call], alone: list[_Call]) -> Iterator[tuple[_Call, _C
 
 
 def _calls(model: nn.Module, run: Callable[[], object]) -> list[_Call]:
+    """Every call of every module while it runs, in the order in which they end."""
     calls: list[_Call] = []
-    with _hooked(model, calls):
-        run()
-    return calls
 
-
-@contextmanager
-def _hooked(model: nn.Module, calls: list[_Call]) -> Iterator[None]:
     def hook(name: str) -> Any:
         def record(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
             calls.append(_Call(name, type(module).__name__, list(_tensors((args, kwargs))), list(_tensors(output))))
@@ -125,10 +119,11 @@ def _hooked(model: nn.Module, calls: list[_Call]) -> Iterator[None]:
 
     handles = [module.register_forward_hook(hook(name), with_kwargs=True) for name, module in model.named_modules()]
     try:
-        yield
+        run()
     finally:
         for handle in handles:
             handle.remove()
+    return calls
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

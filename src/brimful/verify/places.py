@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from brimful.errors import DataError
-from brimful.verify.cases import Case
+from brimful.verify.cases import Case, sequence_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,10 @@ def find_places(case: Case, tokens: Tensor, segments: int | None) -> Places:
         while flat[at : at + length] != sequence["input_ids"] or at % slots + length > slots:
             at += 1
             if at + length > len(flat):
-                raise DataError(f"in the batch that collate makes of {case}, sequence {place} of row {row} is missing")
+                raise DataError(
+                    f"in the batch that collate makes of {case}, {sequence_name(row, place)} is missing; input_ids "
+                    "hold the tokens of every sequence, unchanged and in order"
+                )
         spans.append((at // slots, at % slots, at % slots + length))
         index.append((row, place) if len(case.rows) == rows else (0, len(index)))
         at += length

@@ -148,9 +148,7 @@ class VerifyReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report as what JSON can hold; an amount that is no number becomes None."""
-        value = {"passed": self.passed, **asdict(self)}
-        finite: dict[str, Any] = _finite(value)
-        return finite
+        return {"passed": self.passed, **{name: _finite(value) for name, value in asdict(self).items()}}
 
 
 def _finite(value: Any) -> Any:
@@ -158,4 +156,4 @@ def _finite(value: Any) -> Any:
         return {name: _finite(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

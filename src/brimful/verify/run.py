@@ -14,10 +14,10 @@ from brimful.errors import BrimfulError, DataError, SettingError, shown
 from brimful.models.packed_encoder import PackedEncoder
 from brimful.models.rules import ATTENTION, PackingRule, general_rule, rule_for
 from brimful.validation import is_number
-from brimful.verify.calls import Subject, copied, without_wrapper
+from brimful.verify.calls import Batch, Subject, copied, without_wrapper
 from brimful.verify.cases import Case
 from brimful.verify.diagnosis import diagnose
-from brimful.verify.equality import Tolerance, compare
+from brimful.verify.equality import Tolerance, compare, dtype_name
 from brimful.verify.findings import Findings
 from brimful.verify.inputs import by_rule, cases_for, vocabulary_of
 from brimful.verify.isolation import isolate
@@ -53,10 +53,10 @@ def verify(
             `input_ids` and other keys of a batch by name, or the batch as its one argument. It returns outputs by token
             (batch, seq, …) or by sequence (batch, segments, …), in a tensor, a mapping or a sequence, and a loss if it
             has one.
-        sequences: lists of tokens, or mappings of columns with one value per token, or one, to be packed into one row;
-            None for random ones of lengths that have caught mistakes: [1], [1 1 1], [3 1 2], [1 4], [5 3], with and
-            without padding, alone and in a batch, longer than the sliding window, and [40 30]. What reaches farther
-            than that is not seen; the report says how long the longest was.
+        sequences: lists of tokens, or mappings of columns with one whole number per token, or one, to be packed into
+            one row; None for random ones of lengths that have caught mistakes: [1], [1 1 1], [3 1 2], [1 4], [5 3],
+            with and without padding, alone and in a batch, longer than the sliding window, and [40 30]. What reaches
+            farther than that is not seen; the report says how long the longest was.
         attention: how sequences are kept apart, as for `PackedCollator`; None for the rule of the architecture. Any
             may be tried, whether there is a rule for it or not.
         tolerance: the largest difference allowed, as a share of the largest value or of 1; None for 1e-5 in float32,
@@ -76,7 +76,8 @@ def verify(
         A report that says whether it `passed`, and prints readably.
 
     Raises:
-        SettingError: there is no rule for the model; unknown settings; a module that cannot be called or copied.
+        SettingError: there is no rule for the model; unknown settings; a module that cannot be called or copied; fewer
+            than 2 tokens to choose from.
         DataError: sequences that are none; a batch without its sequences; the model fails on the batch.
 
     Example:
@@ -94,6 +95,8 @@ def verify(
     backward passes in each, more with a sliding window; beside the model one copy of it at a time, in float64 twice as
     large as in float32; both where a difference in float32 is looked into.
     """
+    if not isinstance(model, nn.Module):
+        raise SettingError(f"a model is a torch module, loaded already, not {shown(model)}")
     model = without_wrapper(model)
     if next(model.parameters(), None) is None:
         raise SettingError(f"{type(model).__name__} has no parameters, so it is no model to verify")
@@ -122,7 +125,7 @@ def verify(
                 grows=tolerance is None,
             )
             in_float64 = partial(_subject, model, torch.float64, rule, collate)
-            _run(subject, cases, rule, vocabulary, allowed, found, name, in_float64, with_isolation=not number)
+            _run(subject, cases, rule, vocabulary, allowed, found, in_float64, with_isolation=not number)
             del subject  # before the next copy is made
     return found.report()
 
@@ -134,11 +137,10 @@ def _run(
     vocabulary: Sequence[int],
     tolerance: Tolerance,
     found: Findings,
-    name: str,
     in_float64: Callable[[], Subject],
     with_isolation: bool,
 ) -> None:
-    with_gradients = True
+    name, with_gradients = dtype_name(subject.like.dtype), True
     if rule.attention == "flex" and subject.like.device.type == "cpu":
         with_gradients = False
         found.notes.append("gradients: not compared, for PyTorch has no backward of FlexAttention on a CPU")
@@ -190,7 +192,7 @@ def _subject(model: nn.Module, dtype: torch.dtype, rule: PackingRule, collate: C
     if collate is None:
         return Subject(twin, by_rule(rule, inner, dtype), rule.forward_arguments, plain)
 
-    def own(case: Case) -> Mapping[str, Any]:
+    def own(case: Case) -> Batch:
         try:
             made = collate(case.packed())
         except BrimfulError:
@@ -199,9 +201,9 @@ def _subject(model: nn.Module, dtype: torch.dtype, rule: PackingRule, collate: C
             raise DataError(f"collate fails on {case}: {type(fault).__name__}: {fault}") from fault
         if not isinstance(made, Mapping):
             raise DataError(f"collate returns a batch, a mapping of tensors, not {shown(type(made).__name__)}")
-        return made
+        return dict(made)
 
-    return Subject(twin, lambda case: dict(own(case)), {}, plain)
+    return Subject(twin, own, {}, plain)
 
 
 def _over_the_batch(model: nn.Module) -> list[str]:
@@ -225,15 +227,10 @@ def _computes(subject: Subject, case: Case) -> bool:
 
 
 def _require_dtypes(dtypes: Sequence[str]) -> None:
-    for name in [dtypes] if isinstance(dtypes, str) else dtypes:
-        if isinstance(dtypes, str) or name not in TOLERANCES:
-            raise SettingError(f"dtypes are a list of {', '.join(TOLERANCES)}, not {shown(dtypes)}")
-    if not dtypes:
-        raise SettingError(f"dtypes name at least one of {', '.join(TOLERANCES)}")
+    if not isinstance(dtypes, Sequence) or not dtypes or any(name not in tuple(TOLERANCES) for name in dtypes):
+        raise SettingError(f"dtypes are a list of one or more of {', '.join(TOLERANCES)}, not {shown(dtypes)}")
 
 
 def _require_tolerance(tolerance: float | None) -> None:
-    if tolerance is None:
-        return
-    if not is_number(tolerance) or tolerance < 0:
+    if tolerance is not None and (not is_number(tolerance) or tolerance < 0):
         raise SettingError(f"tolerance is a number from 0 up, such as 1e-5, not {shown(tolerance)}")
