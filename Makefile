@@ -30,9 +30,9 @@ table1: $(VENV)/.report
 	$(BIN)/python -m experiments.table1
 
 experiments: $(VENV)/.dev
-	for name in realized_table1 other_domains learning_curves ablations fine_tuning; do \
-		$(BIN)/python -m experiments.$$name || exit 1; \
-	done
+	failed=""; for name in learning_curves ablations fine_tuning realized_table1 other_domains; do \
+		$(BIN)/python -m experiments.$$name || failed="$$failed $$name"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) brimful-demo

@@ -73,7 +73,8 @@ def section(figures: Figures) -> list[str]:
         f"factor {plan['packing_factor']:.3f}, {figures['settings']['batch_size']} packs a step, "
         f"{figures['settings']['total_steps']:,} steps, {size['seeds']} seeds. Each time one part is left out of training; "
         f"figures are always of {size['held_out']} held-out pairs that stand alone in their rows. Costs are taken seed by "
-        "seed, ± is their 95 % interval.",
+        "seed; ± is the 95 % interval of their mean (Student's t), so what is smaller would not be seen here. It knows of "
+        "seeds alone, not of other held-out pairs.",
         "",
         *_table(curves),
         "",
@@ -122,5 +123,5 @@ def _sentences(curves: Curves) -> Iterator[str]:
     )
     yield (
         f"- **Next sentence.** Without it: {judged(NEXT_SENTENCE)}; of pairs, nothing has been learned then. The paper "
-        "finds its use in what follows, 1.31 points of F1 on SQuAD, which this model is too small to show."
+        "finds its use in what follows, 1.31 points of F1 on SQuAD; that was not measured here."
     )

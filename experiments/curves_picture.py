@@ -12,6 +12,7 @@ from experiments import ablations_report as ablated
 from experiments import learning_curves_report as learned
 from experiments.commands import Figures
 from experiments.learning_curves_report import Curves, curves_of
+from experiments.seeds import rounded_up
 
 Rows: TypeAlias = list[dict[str, Any]]
 Style: TypeAlias = tuple[str, float]  # colour and width; of lines in one place, the wide one is drawn first
@@ -20,6 +21,7 @@ _INK, _GRID = "#444444", "#e3e3e3"
 _WIDTH, _HEIGHT = 380, 300
 _LEARNED: Mapping[str, Style] = {
     learned.UNPACKED: ("#bbbbbb", 7.0),
+    learned.UNPACKED_SCALED: ("#777777", 1.5),
     learned.SAME: ("#4477aa", 2.0),
     learned.EFFECTIVE: ("#228833", 2.0),
     learned.COMPUTE: ("#ee6677", 2.5),
@@ -28,7 +30,11 @@ _LEARNED: Mapping[str, Style] = {
 }
 _PANELS = (
     ("Same effective batch", "sequences", (learned.UNPACKED, learned.SAME, learned.EFFECTIVE)),
-    ("Same compute batch", "sequences", (learned.UNPACKED, learned.COMPUTE, learned.BETAS_STAY, learned.RATE_SCALED)),
+    (
+        "Same compute batch",
+        "sequences",
+        (learned.UNPACKED, learned.UNPACKED_SCALED, learned.COMPUTE, learned.BETAS_STAY, learned.RATE_SCALED),
+    ),
     ("Time", "seconds", (learned.UNPACKED, learned.EFFECTIVE, learned.COMPUTE)),
 )
 _ABLATED: Mapping[str, Style] = {
@@ -53,7 +59,7 @@ def learning_curves(figures: Figures) -> alt.HConcatChart:
 def learned_headline(curves: Curves, factor: float) -> str:
     """What the picture shows, in its figures."""
     return (
-        f"The same sequences in each step: curves at most {learned.apart(curves):.0e} apart; "
+        f"The same sequences in each step: curves at most {rounded_up(learned.apart(curves))} apart; "
         f"{learned.faster(curves, learned.EFFECTIVE).mean:.2f} times as fast with packing factor {factor:.2f}"
     )
 

@@ -31,6 +31,7 @@ from experiments.corpora import (
     span_f1,
     tokenizer,
 )
+from experiments.corpora.baselines import bag_of_words_accuracy, majority_accuracy, span_baselines
 from experiments.masked_pairs import MAX_LENGTH, PAD, Batch, Row, pack_batches, renumbered
 from experiments.small_bert import collator, configuration, descend
 
@@ -51,6 +52,7 @@ class Tasks:
         entries: rows of entries with the number of their subject, to learn from.
         unknown: those that are held out.
         subjects: their names.
+        baselines: figures of what can be had without a model.
     """
 
     questions: list[Row]
@@ -58,6 +60,7 @@ class Tasks:
     entries: list[Row]
     unknown: list[Row]
     subjects: list[str]
+    baselines: dict[str, dict[str, float]]
 
 
 def tasks(train: Sequence[Document], held_out: Sequence[Document], numbers: IntArray, most: int, test: int) -> Tasks:
@@ -72,12 +75,21 @@ def tasks(train: Sequence[Document], held_out: Sequence[Document], numbers: IntA
     by = tokenizer()
     subjects = frequent_labels(train)
     asked = questions(held_out, by, MAX_LENGTH, test)
+    known, unknown = (
+        labelled(each, by, subjects, MAX_LENGTH)[:number] for each, number in ((train, most), (held_out, test))
+    )
+    spans = {name: {"exact": exact, "f1": f1} for name, (exact, f1) in span_baselines(asked, by).items()}
     return Tasks(
         [_question_row(question, numbers) for question in questions(train, by, MAX_LENGTH, most)],
         [(_question_row(question, numbers), question) for question in asked],
-        [_entry_row(entry, numbers) for entry in labelled(train, by, subjects, MAX_LENGTH)[:most]],
-        [_entry_row(entry, numbers) for entry in labelled(held_out, by, subjects, MAX_LENGTH)[:test]],
+        [_entry_row(entry, numbers) for entry in known],
+        [_entry_row(entry, numbers) for entry in unknown],
         subjects,
+        {
+            **spans,
+            "most frequent subject": {"accuracy": majority_accuracy(known, unknown)},
+            "bag of words": {"accuracy": bag_of_words_accuracy(known, unknown, by.get_vocab_size())},
+        },
     )
 
 

@@ -15,7 +15,16 @@ import brimful
 from brimful.plans import PackPlan
 from brimful.tuning import TrainingSettings, recipes
 from experiments.commands import Figures, command
-from experiments.learning_curves_report import BETAS_STAY, COMPUTE, EFFECTIVE, RATE_SCALED, SAME, UNPACKED, section
+from experiments.learning_curves_report import (
+    BETAS_STAY,
+    COMPUTE,
+    EFFECTIVE,
+    RATE_SCALED,
+    SAME,
+    UNPACKED,
+    UNPACKED_SCALED,
+    section,
+)
 from experiments.masked_pairs import (
     FULL,
     MAX_LENGTH,
@@ -31,6 +40,7 @@ from experiments.seeds import run_all
 from experiments.small_bert import Point, collator, held_out_batches, packed_losses, padded_losses, pretrain, small_bert
 
 ROWS, LEARNING_RATE = 32, 0.01
+PADDED = (UNPACKED, UNPACKED_SCALED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +85,7 @@ def trainings(steps: int, plan: PackPlan) -> dict[str, TrainingSettings]:
     factor = plan.histogram.n_sequences / plan.packs
     return {
         UNPACKED: before,
+        UNPACKED_SCALED: replace(before, learning_rate=before.learning_rate * factor),
         SAME: before,
         EFFECTIVE: effective,
         COMPUTE: compute,
@@ -86,14 +97,14 @@ def trainings(steps: int, plan: PackPlan) -> dict[str, TrainingSettings]:
 def train(run: Run) -> list[Point]:
     """The curve of one run."""
     model = small_bert(run.data.vocabulary, run.seed)
-    losses = padded_losses if run.training == UNPACKED else packed_losses
+    losses = padded_losses if run.training in PADDED else packed_losses
     return pretrain(model, batches(run, model), losses, run.settings, held_out_batches(run.data), run.points)
 
 
 def batches(run: Run, model: object) -> Iterator[Batch]:
     """The batches of a run, one for each step."""
     rows = run.settings.rows_per_step
-    if run.training == UNPACKED:
+    if run.training in PADDED:
         return padded_steps(run.data, rows, run.seed)
     if run.training == SAME:
         return repacked_steps(run.data, rows, run.seed, collator(model))

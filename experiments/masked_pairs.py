@@ -21,7 +21,7 @@ from brimful.plans import PackPlan
 from brimful.torch import PackedCollator
 from brimful.torch.padding import pad_collate
 from brimful.validation import IntArray
-from experiments.corpora import Document, SentencePair, TokenIds, documents, sentence_pairs, split, tokenizer
+from experiments.corpora import Document, SentencePair, TokenIds, documents, sentence_pairs, split, tokenizer, unseen
 from experiments.corpora.tokens import SPECIAL, special_id
 
 Row: TypeAlias = dict[str, Any]
@@ -94,6 +94,7 @@ def pretraining_data(most: Mapping[str, int], held_out: int, vocabulary: int = V
     unknown: dict[Document, None] = {}
     for name, number in most.items():
         train, test = split(documents(name))
+        test = unseen(test, train)
         known |= dict.fromkeys(train[:number])  # where one corpus stands in for all, each document is there once
         unknown |= dict.fromkeys(test[: -(-number // _TRAIN_PER_HELD_OUT)])
     by = tokenizer()

@@ -84,6 +84,19 @@ def difference(ones: Sequence[float], others: Sequence[float]) -> Estimate:
     return estimate([one - other for one, other in zip(ones, others, strict=True)])
 
 
+def rounded_up(number: float) -> str:
+    """A bound with one digit that the number, ≥ 0, is not above.
+
+    Example:
+        >>> rounded_up(1.2e-5), rounded_up(0.0)
+        ('2e-05', '0')
+    """
+    if not number:
+        return "0"
+    unit = 10.0 ** math.floor(math.log10(number))
+    return f"{math.ceil(number / unit) * unit:.0e}"
+
+
 def run_all(function: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
     """The results of the jobs, in their order: a process for each processor, with one thread.
 
@@ -93,7 +106,7 @@ def run_all(function: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resu
         function: at the top of a module, so that other processes find it.
         jobs: what can be sent to them.
     """
-    processes = min(len(jobs), os.cpu_count() or 1)
+    processes = min(len(jobs), len(os.sched_getaffinity(0)))
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         results = []
         for result in pool.map(function, jobs):

@@ -11,7 +11,6 @@ import brimful
 from brimful.errors import LengthError, SettingError
 from brimful.simulate import DEVICES, METHODS, CostModel, simulate
 from brimful.simulate.waiting import batch_cost, expected_groups, slowest_of
-from experiments.data import load
 from tests.reference import simulation as by_steps
 
 MAX_LENGTH = 12
@@ -132,8 +131,8 @@ def test_token_budget_is_what_cutting_one_by_one_does(lengths, batch_size):
 
 @pytest.mark.parametrize("costs", [LINEAR, CostModel(quadratic_share=0.08)])
 @pytest.mark.parametrize(("batch_size", "devices"), [(1, 8), (7, 64), (21, 100)])
-def test_random_steps_agree(costs, batch_size, devices):
-    histogram = load("wikipedia_bert_512")
+def test_random_steps_agree(histograms, costs, batch_size, devices):
+    histogram = brimful.LengthHistogram.from_csv(histograms / "wikipedia_bert_512.csv")
     plan = brimful.plan(histogram, 512)
     result = simulate(plan, [devices], batch_size, costs)
     each = [cost_of(costs, 512)(length) for length in histogram.lengths.tolist()]
@@ -172,9 +171,9 @@ def test_an_epoch_is_four_megabatches_or_more(steps, most):
     assert most == 1 or grouped[most] > grouped[most - 1]
 
 
-def test_figure_5_of_the_paper():
+def test_figure_5_of_the_paper(histograms):
     """From about 2 on one device to about 1.3 on 2048, while packing stays: batches of 21 do that, 16 and 32 do not."""
-    plan = brimful.plan(load("wikipedia_bert_512"), 512)
+    plan = brimful.plan(brimful.LengthHistogram.from_csv(histograms / "wikipedia_bert_512.csv"), 512)
     result = simulate(plan, batch_size=21, mega_batch_mult=1)
     unpadding = result.speedups["unpadding"]
     assert result.devices == DEVICES
@@ -192,9 +191,9 @@ def test_figure_5_of_the_paper():
 
 
 @pytest.mark.parametrize("name", ["squad_1_1_bert_384", "azure_llm2023_conv_total"])
-def test_curves_of_other_data_have_the_shape_that_waiting_gives_them(name):
+def test_curves_of_other_data_have_the_shape_that_waiting_gives_them(histograms, name):
     """More devices wait longer, larger batches less; nothing is slower than padding where nothing is compiled."""
-    histogram = load(name)
+    histogram = brimful.LengthHistogram.from_csv(histograms / f"{name}.csv")
     plan = brimful.plan(histogram, 384 if name.startswith("squad") else 16_384)
     small, large = (simulate(plan, [1, 8, 64, 2**20], size) for size in (4, 16))
     for result in (small, large):

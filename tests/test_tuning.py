@@ -119,7 +119,18 @@ def test_effective_batch_by_hand():
     made = keep_effective_batch(TrainingSettings(2, 0.001, 800, accumulation_steps=8), 1.5)
     assert (made.settings.rows_per_step, made.sequences_per_step, made.settings.total_steps) == (10, 15.0, 854)
     assert "instead of 16 (-6.25%)" in made.notes[0]
+    assert made.notes[1].startswith("Betas and learning rate stay")
     assert any("rounded up" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "factor", "kept"), [(4, 5, True), (5, 4, True), (1, 10, False), (4, 16.6, False)]
+)
+def test_a_batch_that_cannot_be_divided_is_not_called_kept(batch_size, factor, kept):
+    """At most a quarter off is about as many: 5 for 4, 4 for 5; 10 for 1 is not."""
+    notes = keep_effective_batch(TrainingSettings(batch_size, 0.001, 700), factor).notes
+    assert any("learning rate stay" in note for note in notes) == kept
+    assert any("not the effective batch any more" in note for note in notes) != kept
 
 
 def test_compute_batch_by_hand():
@@ -161,7 +172,8 @@ def test_a_plan_knows_its_factor_exactly():
 def test_figures_are_plain_values():
     figures = keep_compute_batch(TrainingSettings(32, 0.001, 7000), 2).figures()
     assert figures["settings"]["betas"] == [pytest.approx(0.81), pytest.approx(0.998001)]
-    assert figures["code"] == "pytorch_optimizer.Lamb(model.parameters(), lr=0.001, betas=(0.81, 0.998001))"
+    line = "pytorch_optimizer.Lamb(model.parameters(), lr=0.001, betas=(0.81, 0.998001))"
+    assert figures["code"] == f"{line}  # pip install pytorch-optimizer"
 
 
 @pytest.mark.parametrize("bad", [0, 0.99, -1, True, "2", None, float("nan"), float("inf")])

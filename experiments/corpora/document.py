@@ -63,6 +63,18 @@ def split(documents: Sequence[Document], held_out: float = 0.1, seed: int = 0) -
     )
 
 
+def unseen(held_out: Sequence[Document], train: Sequence[Document]) -> list[Document]:
+    """The held-out documents whose text, under whatever title, is not trained on.
+
+    Example:
+        >>> train, test = ([Document(title, "A game.", "", title, "by hand")] for title in ("Loo", "Lanterloo"))
+        >>> unseen(test, train)
+        []
+    """
+    seen = {document.text for document in train}
+    return [document for document in held_out if document.text not in seen]
+
+
 def _draw(key: str, seed: int) -> float:
     """A number from 0 to below 1, the same for the same key on every machine."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{key}".encode()).digest()[:6], "big") / 2**48

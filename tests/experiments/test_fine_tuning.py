@@ -55,7 +55,7 @@ def test_both_tasks_learn_what_they_are_trained_on(made):
     """Trained and measured on the same few, a fine-tuning that works is far above chance."""
     few = made.unknown[:16]
     one = made.asked[:4]
-    seen = Tasks([row for row, _ in one], one, few, few, made.subjects)
+    seen = Tasks([row for row, _ in one], one, few, few, made.subjects, {})
     pretrained = small_bert(8000, seed=0)
     before = {name: weight.clone() for name, weight in pretrained.state_dict().items()}
     assert tell_subjects(pretrained, seen, steps=40, seed=0)["accuracy"] > 0.8
@@ -85,6 +85,7 @@ def figures():
         "subjects": ["A", "B"],
         "asked": 5,
         "unknown": 6,
+        "baselines": {"coin": {"accuracy": 0.5}},
         "runs": runs,
     }
 
@@ -99,5 +100,6 @@ def test_differences_are_in_points_with_their_verdict(figures, tmp_path):
     lines = section(figures)
     assert any("exact match: beyond seed noise; F1: within seed noise" in line for line in lines)
     assert "| on packs − without | +1.0 ± 0.0 | +3.0 ± 5.0 | +1.0 ± 0.0 |" in lines
+    assert "| no model: coin |  |  | 50.0 |" in lines
     draw(figures, tmp_path / "fine_tuning.svg")
     assert (tmp_path / "fine_tuning.svg").read_text(encoding="utf-8").count("<path") >= 3 * 3 * 3
