@@ -3,6 +3,7 @@
 import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,20 @@ def test_picture_shows_every_line_with_its_name_and_last_figure(tmp_path):
         assert sum(text.startswith(f"{name} ") for text in texts) == 1
     assert f"un-padding {LINEAR.speedups['unpadding'][-1]:.2f}" in texts
     assert {"1", "2", "2,048"} <= set(texts)
+
+
+def test_picture_of_the_readme_has_the_figures_of_today(histograms):
+    """It is drawn by the command beside it, from the lengths of BERT's Wikipedia data."""
+    lengths = brimful.LengthHistogram.from_csv(histograms / "wikipedia_bert_512.csv")
+    today = simulate(brimful.plan(lengths, 512), batch_size=21)
+    shown = (Path(__file__).resolve().parents[2] / "docs" / "simulation.svg").read_text(encoding="utf-8")
+    drawing = ET.fromstring(shown)  # noqa: S314 - our own
+    texts = {"".join(element.itertext()) for element in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    for method in set(METHODS) - {"packing_varlen"}:
+        name = method.replace("unpadding", "un-padding").replace("_", " ")
+        assert f"{name} {today.speedups[method][-1]:.2f}" in texts
+    title, assumed = report.headline(today), report.assumptions(today)
+    assert {title.replace("; ", ";"), "".join(assumed)} <= texts
 
 
 @pytest.mark.parametrize("simulation", [LINEAR, QUADRATIC, simulate(PLAN, [5], 2)])
