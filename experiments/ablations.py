@@ -47,7 +47,7 @@ from experiments.small_bert import (
 )
 
 SIZE = Size(FULL, steps=1200, seeds=4, points=20, held_out=400)
-QUICK_SIZE = Size(QUICK, steps=60, seeds=2, points=6, held_out=100)
+QUICK_SIZE = Size(QUICK, steps=45, seeds=2, points=5, held_out=100)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,9 +1,9 @@
-"""The command of an experiment that trains over seeds: compute and print, write, or write anew from the figures."""
+"""The command of an experiment: measure and print, write, or write anew from the figures."""
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -22,11 +22,11 @@ def command(
     section: Callable[[Figures], list[str]],
     draw: Callable[[Figures, Path], None],
 ) -> None:
-    """python -m experiments.NAME [--quick] [--write] | --picture
+    """python -m experiments.NAME [--quick | --write | --picture]
 
-    Computes and prints the section. With --write it goes into docs/experiments.md, its figures into docs/NAME.json and
-    their picture into docs/NAME.svg; --picture writes section and picture anew from docs/NAME.json, and computes
-    nothing.
+    Measures and prints the section. With --write it goes into docs/experiments.md, its figures into docs/NAME.json and
+    their picture into docs/NAME.svg; --picture writes section and picture anew from docs/NAME.json, and measures
+    nothing. What --quick measures is too little to be written.
 
     Args:
         name: of the experiment.
@@ -34,14 +34,19 @@ def command(
         section: Markdown of the figures.
         draw: writes the picture.
     """
-    again = "--picture" in sys.argv
-    if again:
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.{name}")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--quick", action="store_true", help="a small run, of about a minute, which is only printed")
+    choice.add_argument("--write", action="store_true", help=f"put section, figures and picture of {name} into docs/")
+    choice.add_argument("--picture", action="store_true", help=f"write both anew from docs/{name}.json")
+    chosen = parser.parse_args()
+    if chosen.picture:
         figures = json.loads((page.DOCS / f"{name}.json").read_text(encoding="utf-8"))
     else:
-        figures = {"machine": page.machine("torch", "transformers")} | compute("--quick" in sys.argv)
+        figures = {"machine": page.machine("torch", "transformers")} | compute(chosen.quick)
     lines = wrapped(section(figures))
     print("\n".join(lines))
-    if again or "--write" in sys.argv:
+    if chosen.picture or chosen.write:
         page.publish(name, lines, figures, lambda path: draw(figures, path))
 
 

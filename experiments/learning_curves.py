@@ -63,7 +63,7 @@ class Size:
 
 
 SIZE = Size(FULL, steps=800, seeds=4, points=20, held_out=400)
-QUICK_SIZE = Size(QUICK, steps=40, seeds=2, points=8, held_out=100)
+QUICK_SIZE = Size(QUICK, steps=30, seeds=2, points=6, held_out=100)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

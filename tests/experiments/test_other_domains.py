@@ -287,7 +287,7 @@ def test_packing_graphs_is_faster():
 def test_page_and_picture_are_of_the_figures(rows, tmp_path, monkeypatch):
     named = [row | {"name": f"{kind}, {row['name']}"} for kind, row in zip(("chat", "audio"), rows, strict=True)]
     monkeypatch.setattr(page, "DOCS", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["other_domains", "--quick", "--write"])
+    monkeypatch.setattr(sys, "argv", ["other_domains", "--write"])
     monkeypatch.setattr(other_domains, "domains", lambda: named)
     monkeypatch.setattr(other_domains, "sequence_rows", lambda row, _: [row])
     monkeypatch.setenv("BRIMFUL_OFFLINE", "1")

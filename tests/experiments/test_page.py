@@ -2,12 +2,14 @@
 
 import importlib
 import json
+import os
+import sys
 
 import pytest
 
 from brimful.errors import DataError
 from experiments import page
-from experiments.commands import wrapped
+from experiments.commands import command, wrapped
 from experiments.page import DOCS, PAGE, machine, publish, put_section
 
 EXPERIMENTS = ("realized_table1", "other_domains", "learning_curves", "ablations")
@@ -54,6 +56,23 @@ def test_an_experiment_leaves_figures_picture_and_section(tmp_path, monkeypatch)
     assert json.loads((tmp_path / "one.json").read_text()) == {"rows": [1.5]}
     assert (tmp_path / "one.svg").exists()
     assert "\n## One\n" in (tmp_path / "experiments.md").read_text()
+
+
+@pytest.mark.parametrize("words", [["--quick", "--write"], ["--quick", "--picture"], ["--qick"], ["full"]])
+def test_words_that_a_command_does_not_know_are_refused(words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["one", *words])
+    with pytest.raises(SystemExit, match="2"):
+        command("one", lambda _: {}, lambda _: [], lambda *_: None)
+    assert "usage: python -m experiments.one [-h] [--quick | --write | --picture]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "quick"), [([], False), (["--quick"], True)])
+def test_what_is_not_to_be_written_is_printed(words, quick, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(page, "DOCS", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["one", *words])
+    command("one", lambda asked: {"quick": asked}, lambda figures: [str(figures["quick"]), figures["machine"]], print)
+    assert capsys.readouterr().out.startswith(f"{quick}\n{len(os.sched_getaffinity(0))} CPU cores; Python 3")
+    assert not list(tmp_path.iterdir())
 
 
 def test_machine_names_cores_and_versions():
