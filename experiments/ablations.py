@@ -116,7 +116,8 @@ def compute(size: Size) -> Figures:
     """Train everything; the figures of docs/ablations.json."""
     data = pretraining_data(size.documents, size.held_out)
     plan = brimful.plan(data.lengths, LONGEST_PACK)
-    settings = keep_effective_batch(TrainingSettings(ROWS, LEARNING_RATE, size.steps, size.steps // 10), plan).settings
+    before = TrainingSettings(ROWS, LEARNING_RATE, size.steps, warmup_steps=size.steps // 10, optimizer="lamb")
+    settings = keep_effective_batch(before, plan).settings
     runs = [Run(part, settings, data, plan, seed, size.points) for seed in range(size.seeds) for part in PARTS]
     curves = run_all(train, runs)
     return {

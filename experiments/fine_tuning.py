@@ -113,7 +113,7 @@ def compute(size: Size) -> Figures:
     """Train everything; the figures of docs/fine_tuning.json."""
     data = pretraining_data(size.documents, held_out=400)
     plan = brimful.plan(data.lengths, MAX_LENGTH)
-    before = TrainingSettings(ROWS, LEARNING_RATE, size.steps, warmup_steps=size.steps // 10)
+    before = TrainingSettings(ROWS, LEARNING_RATE, size.steps, warmup_steps=size.steps // 10, optimizer="lamb")
     settings = {UNPACKED: before, PACKED: keep_effective_batch(before, plan).settings, NONE: before}
     train_on, held_out = split(documents("dictionary"))
     made = tasks(train_on[: size.entries], unseen(held_out, train_on), data.numbers, size.most, size.test)

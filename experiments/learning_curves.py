@@ -80,7 +80,7 @@ class Run:
 
 def trainings(steps: int, plan: PackPlan) -> dict[str, TrainingSettings]:
     """The settings of each training: those without packing, and what the recipes make of them."""
-    before = TrainingSettings(ROWS, LEARNING_RATE, steps, warmup_steps=steps // 10)
+    before = TrainingSettings(ROWS, LEARNING_RATE, steps, warmup_steps=steps // 10, optimizer="lamb")
     effective, compute = (recipe.settings for recipe in recipes(before, plan))
     factor = plan.histogram.n_sequences / plan.packs
     return {

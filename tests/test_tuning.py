@@ -2,10 +2,11 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 import pytorch_optimizer
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import brimful
@@ -96,18 +97,70 @@ def test_as_many_sequences_are_seen_and_not_a_step_more_than_needed(settings, fa
         assert (after.learning_rate, after.optimizer) == (settings.learning_rate, settings.optimizer)
 
 
-@given(settings_, factors)
-def test_effective_batch_is_as_near_as_dividing_one_of_the_two_can_bring_it(settings, factor):
-    recipe = keep_effective_batch(settings, factor)
-    wanted, factor = settings.rows_per_step, Fraction(str(factor))
-    choices = [settings.batch_size * n for n in range(1, settings.accumulation_steps + 1)]
-    choices += [settings.accumulation_steps * n for n in range(1, settings.batch_size + 1)]
-    nearest = min(abs(rows * factor - wanted) for rows in choices)
-    assert abs(recipe.settings.rows_per_step * factor - wanted) == nearest
-    assert recipe.settings.betas == settings.betas
-    assert recipe.settings.batch_size <= settings.batch_size
-    assert recipe.settings.accumulation_steps <= settings.accumulation_steps
-    assert recipe.notes[0].startswith("Neither batch_size") == (nearest != 0)
+small = st.integers(1, 14)
+ratios = st.integers(1, 12) | st.fractions(1, 14, max_denominator=20)
+
+
+@given(small, small, ratios)
+@example(4, 4, 8)
+@example(8, 3, 6)
+@example(2, 2, 16)
+@example(1, 2, Fraction(4, 3))
+def test_effective_batch_is_what_trying_every_choice_finds(batch, accumulation, factor):
+    """Accumulation alone, batch alone, both: the first that comes within 1%, or the nearest of all."""
+    wanted = batch * accumulation
+    alone = [(batch, n) for n in range(1, accumulation + 1)], [(n, accumulation) for n in range(1, batch + 1)]
+    every = [(one, other) for one in range(1, batch + 1) for other in range(1, accumulation + 1)]
+
+    def off(choice):
+        return abs(choice[0] * choice[1] * factor - wanted)
+
+    nearest = min(map(off, every))
+    largest = max(choice for choice in every if off(choice) == nearest)
+    near = [max(c for c in choices if off(c) == min(map(off, choices))) for choices in alone]
+    expected = next((choice for choice in near if off(choice) * 100 <= wanted), largest)
+
+    recipe = keep_effective_batch(TrainingSettings(batch, 0.001, 100, accumulation_steps=accumulation), factor)
+    assert (recipe.settings.batch_size, recipe.settings.accumulation_steps) == expected
+    assert recipe.settings.betas == (0.9, 0.999)
+    assert recipe.notes[0].startswith("A step sees") == (off(expected) != 0)
+    assert ("come no nearer" in recipe.notes[0]) == (off(expected) == nearest != 0)
+
+
+@given(st.integers(1, 2**31 - 1), st.integers(1, 2**31 - 1), st.floats(1, 2**31 - 1) | factors)
+@example(2**31 - 1, 2**31 - 1, 1.37)
+@example(2**31 - 1, 2**31 - 1, 2**31 - 1)
+@example(1, 2**31 - 1, 7.7)
+@example(40_000, 2**31 - 1, 2**31 - 2)
+def test_effective_batch_of_huge_numbers_is_near(batch, accumulation, factor):
+    """No worse than one of the two divided; where both could take more than 32,768 values, within 0.01%."""
+    after = keep_effective_batch(TrainingSettings(batch, 0.001, 100, accumulation_steps=accumulation), factor).settings
+    assert after.batch_size <= batch
+    assert after.accumulation_steps <= accumulation
+    wanted, exact = batch * accumulation, Fraction(str(factor))
+    rows = wanted / exact
+    alone = batch * max(1, round(accumulation / exact)), accumulation * max(1, round(batch / exact))
+    off = abs(after.rows_per_step - rows)
+    assert off * 100 <= rows or off <= min(abs(one - rows) for one in alone)
+    if min(batch, accumulation, rows) > 2**20:
+        assert off * 100 <= rows
+
+
+@pytest.mark.parametrize(
+    ("batch", "accumulation", "factor", "made", "note"),
+    [
+        (32, 1, Fraction(32005, 16000), (16, 1), "A step sees 32.005 sequences instead of 32 (+0.02%): whole"),
+        (32, 1, Fraction(32001, 16000), (16, 1), "A step sees 32 sequences to within 0.01%."),
+        (7, 126, 2.5, (7, 50), "A step sees 875 sequences instead of 882 (-0.79%): near enough, and batch_size stays."),
+        (400, 3, 2.51, (159, 3), "A step sees 1,197.27 sequences instead of 1,200 (-0.23%): near enough, and accumul"),
+        (2000, 1000, 3.003, (2000, 333), "A step sees 2,000,000 sequences to within 0.01%."),
+        (2000, 1001, 3, (2000, 334), "A step sees 2,004,000 sequences instead of 2,002,000 (+0.10%): near enough"),
+    ],
+)
+def test_effective_batch_that_is_not_exact_is_told_as_it_is(batch, accumulation, factor, made, note):
+    recipe = keep_effective_batch(TrainingSettings(batch, 0.001, 700, accumulation_steps=accumulation), factor)
+    assert (recipe.settings.batch_size, recipe.settings.accumulation_steps) == made
+    assert recipe.notes[0].startswith(note)
 
 
 def test_effective_batch_by_hand():
@@ -117,8 +170,8 @@ def test_effective_batch_by_hand():
     assert keep_effective_batch(TrainingSettings(32, 0.001, 7000), 2).settings.batch_size == 16
     assert keep_effective_batch(TrainingSettings(32, 0.001, 7000, accumulation_steps=3), 2).settings.batch_size == 16
     made = keep_effective_batch(TrainingSettings(2, 0.001, 800, accumulation_steps=8), 1.5)
-    assert (made.settings.rows_per_step, made.sequences_per_step, made.settings.total_steps) == (10, 15.0, 854)
-    assert "instead of 16 (-6.25%)" in made.notes[0]
+    assert (made.settings.batch_size, made.settings.accumulation_steps, made.settings.total_steps) == (2, 5, 854)
+    assert made.notes[0] == "A step sees 15 sequences instead of 16 (-6.25%): whole numbers come no nearer."
     assert made.notes[1].startswith("Betas and learning rate stay")
     assert any("rounded up" in note for note in made.notes)
 
@@ -170,17 +223,43 @@ def test_a_plan_knows_its_factor_exactly():
 
 
 def test_figures_are_plain_values():
-    figures = keep_compute_batch(TrainingSettings(32, 0.001, 7000), 2).figures()
+    figures = keep_compute_batch(TrainingSettings(32, 0.001, 7000, optimizer="lamb"), 2).figures()
     assert figures["settings"]["betas"] == [pytest.approx(0.81), pytest.approx(0.998001)]
     line = "pytorch_optimizer.Lamb(model.parameters(), lr=0.001, betas=(0.81, 0.998001))"
     assert figures["code"] == f"{line}  # pip install pytorch-optimizer"
 
 
-@pytest.mark.parametrize("bad", [0, 0.99, -1, True, "2", None, float("nan"), float("inf")])
+def test_a_fraction_is_taken_exactly():
+    assert keep_compute_batch(TrainingSettings(1, 0.001, 7000), Fraction(7, 3)).settings.total_steps == 3000
+    assert keep_compute_batch(TrainingSettings(1, 0.001, 7000), np.float64(1.75)).settings.total_steps == 4000
+    long = Fraction(2 * 10**5000 + 1, 10**5000)
+    assert keep_compute_batch(TrainingSettings(1, 0.001, 100), long).settings.total_steps == 50
+
+
+@pytest.mark.parametrize(
+    "bad", [0, 0.99, -1, True, "2", None, float("nan"), float("inf"), 2**31, 1e18, 1e308, 10**400, [2]]
+)
 def test_factors_are_checked(bad):
     for recipe in (keep_effective_batch, keep_compute_batch):
-        with pytest.raises(SettingError, match=r"^packing_factor is a number from 1 up, .* not "):
+        with pytest.raises(SettingError, match=r"^packing_factor is a number from 1 to 2147483647, .* or a plan; not "):
             recipe(TrainingSettings(1, 0.001, 10), bad)
+
+
+@pytest.mark.parametrize("bad", [{"batch_size": 32}, None, 32])
+def test_settings_of_another_type_are_refused(bad):
+    for recipe in (keep_effective_batch, keep_compute_batch):
+        with pytest.raises(SettingError, match=r"^settings are TrainingSettings, such as .*, not "):
+            recipe(bad, 2)
+
+
+def test_adamw_is_what_most_train_with():
+    assert TrainingSettings(1, 0.001, 10).optimizer == "adamw"
+
+
+def test_betas_may_be_an_array():
+    betas = TrainingSettings(1, 0.001, 10, betas=np.array([0.5, 0.75])).betas
+    assert betas == (0.5, 0.75)
+    assert [type(beta) for beta in betas] == [float, float]
 
 
 def test_a_plan_of_nothing_has_no_factor():
@@ -197,10 +276,16 @@ def test_a_plan_of_nothing_has_no_factor():
         ({"betas": (0.9,)}, "betas are two numbers"),
         ({"betas": 0.9}, "betas are two numbers"),
         ({"betas": (float("nan"), 0.9)}, "betas are two numbers"),
-        ({"warmup_steps": 11}, r"^warmup_steps are at most total_steps, 10, not 11$"),
+        ({"betas": np.array(0.9)}, "betas are two numbers"),
+        ({"betas": np.array([[0.9, 0.999]])}, "betas are two numbers"),
+        ({"betas": np.array(["0.9", "0.999"])}, "betas are two numbers"),
+        ({"betas": {0.9, 0.999}}, "betas are two numbers"),
+        ({"warmup_steps": 11}, r"^warmup_steps is a whole number from 0 to 10, not 11$"),
+        ({"warmup_steps": -1}, r"^warmup_steps is a whole number from 0 to 10, not -1$"),
         ({"warmup_steps": 1.0}, "warmup_steps is a whole number"),
         ({"warmup_steps": True}, "warmup_steps is a whole number"),
         ({"optimizer": "sgd"}, r"^optimizer is one of lamb, adam, adamw, not 'sgd'$"),
+        ({"optimizer": ["adam"]}, r"^optimizer is one of lamb, adam, adamw, not \['adam'\]$"),
     ],
 )
 def test_settings_are_checked(changed, error):

@@ -35,6 +35,8 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from brimful.errors import SettingError, shown
 from brimful.plans import PackPlan
 from brimful.validation import is_number, validate_capacity, whole_number
@@ -42,9 +44,17 @@ from brimful.validation import is_number, validate_capacity, whole_number
 OPTIMIZERS = {"lamb": "pytorch_optimizer.Lamb", "adam": "torch.optim.Adam", "adamw": "torch.optim.AdamW"}
 """The optimizers that the recipes are for, and the class of each, which takes lr and betas."""
 
-
 _FAR_OFF = Fraction(1, 4)
 """By how much sequences in a step may differ and still be about as many."""
+
+_NEAR = Fraction(1, 100)
+"""By how much they may differ for the sake of changing only one of accumulation and batch."""
+
+_UNSEEN = Fraction(1, 20_000)
+"""Below this a difference reads as 0.00%."""
+
+_MOST_TRIED = 2**15
+_MOST_FACTOR = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ class TrainingSettings:
     warmup_steps: int = 0
     accumulation_steps: int = 1
     betas: tuple[float, float] = (0.9, 0.999)
-    optimizer: str = "lamb"
+    optimizer: str = "adamw"
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "accumulation_steps", "total_steps"):
@@ -79,14 +89,14 @@ class TrainingSettings:
         if not is_number(self.learning_rate) or self.learning_rate <= 0:
             raise SettingError(f"learning_rate is a number above 0, such as 0.001, not {shown(self.learning_rate)}")
         object.__setattr__(self, "learning_rate", float(self.learning_rate))
-        pair = tuple(self.betas) if isinstance(self.betas, tuple | list) else ()
+        flat = isinstance(self.betas, tuple | list) or (isinstance(self.betas, np.ndarray) and self.betas.ndim == 1)
+        pair = tuple(self.betas) if flat else ()
         if len(pair) != 2 or not all(is_number(beta) and 0 <= beta < 1 for beta in pair):
             raise SettingError(f"betas are two numbers from 0 to below 1, as in (0.9, 0.999), not {shown(self.betas)}")
         object.__setattr__(self, "betas", (float(pair[0]), float(pair[1])))
-        object.__setattr__(self, "warmup_steps", whole_number(self.warmup_steps, "warmup_steps"))
-        if self.warmup_steps > self.total_steps:
-            raise SettingError(f"warmup_steps are at most total_steps, {self.total_steps}, not {self.warmup_steps}")
-        if self.optimizer not in OPTIMIZERS:
+        warmup_steps = whole_number(self.warmup_steps, "warmup_steps", most=self.total_steps)
+        object.__setattr__(self, "warmup_steps", warmup_steps)
+        if not isinstance(self.optimizer, str) or self.optimizer not in OPTIMIZERS:
             raise SettingError(f"optimizer is one of {', '.join(OPTIMIZERS)}, not {shown(self.optimizer)}")
 
     @property
@@ -98,7 +108,7 @@ class TrainingSettings:
         """The line of Python that makes this optimizer.
 
         Example:
-            >>> TrainingSettings(32, 0.001, 7000, optimizer="adamw").code()
+            >>> TrainingSettings(32, 0.001, 7000).code()
             'torch.optim.AdamW(model.parameters(), lr=0.001, betas=(0.9, 0.999))'
         """
         betas = ", ".join(f"{beta:.10g}" for beta in self.betas)
@@ -136,61 +146,60 @@ class Recipe:
         }
 
 
-def keep_effective_batch(settings: TrainingSettings, packing_factor: float | PackPlan) -> Recipe:
-    """As many sequences in a step as before, on fewer packs: divide accumulation or batch by the packing factor.
+def keep_effective_batch(settings: TrainingSettings, packing_factor: float | Fraction | PackPlan) -> Recipe:
+    """As many sequences in a step as before, on fewer packs: divide accumulation, batch or both.
 
         32 rows × 4 passes, factor 2    ->    32 packs × 2 passes: 128 sequences in a step, before and after
+         8 rows × 3 passes, factor 6    ->     4 packs × 1 pass:    24 sequences in a step, before and after
 
     Learning curves over steps stay those without packing, and nothing needs tuning. The paper's choice where there is
     accumulation to divide; a small batch may leave the device idle.
 
     Args:
         settings: of the training without packing.
-        packing_factor: sequences per pack, the mean, ≥ 1; or the plan, which knows it exactly.
+        packing_factor: sequences per pack, the mean, from 1 to 2^31 − 1; or the plan, which knows it exactly.
 
     Returns:
-        Settings with whichever of accumulation_steps and batch_size, divided by the factor and rounded, comes nearer to
-        the effective batch (accumulation if both do); the notes say where neither divides. Steps are recomputed, and
-        rounded up, where the effective batch is another.
+        Settings with less accumulation_steps, if that alone comes within 1% of the effective batch; otherwise with a
+        smaller batch_size, if that alone does; otherwise with what comes nearest to it of all, and of equally near
+        choices with the largest batch. The notes say how far off it is. Steps are recomputed, and rounded up, where the
+        effective batch is another.
 
     Raises:
-        SettingError: a packing_factor below 1, or no finite number.
+        SettingError: settings of another type, or a packing_factor that is no number or out of range.
 
     Example:
         >>> recipe = keep_effective_batch(TrainingSettings(32, 0.001, 7000, 700, accumulation_steps=4), 2)
         >>> recipe.settings.batch_size, recipe.settings.accumulation_steps, recipe.settings.total_steps
         (32, 2, 7000)
         >>> keep_effective_batch(TrainingSettings(10, 0.001, 7000), 4).notes[0]
-        'Neither batch_size 10 nor accumulation_steps 1 divides by 4: a step sees 12 sequences instead of 10 (+20.00%).'
+        'A step sees 12 sequences instead of 10 (+20.00%): whole numbers come no nearer.'
 
-    Source: arXiv 2107.02027, section 3.3, first remedy.
+    Cost: a look at each number of passes, or of packs if these are fewer. Where both are more than 32,768 only so many
+    numbers of passes are tried, from the least; what is then nearest is within 0.01%.
+
+    Source: arXiv 2107.02027, section 3.3, first remedy; the choice of what to divide is this project's.
     """
-    factor = _factor(packing_factor)
-    wanted = settings.rows_per_step
-    choices = (
-        replace(settings, accumulation_steps=_divided(settings.accumulation_steps, factor)),
-        replace(settings, batch_size=_divided(settings.batch_size, factor)),
-    )
-    best = min(choices, key=lambda choice: abs(choice.rows_per_step * factor - wanted))
-    sequences = best.rows_per_step * factor
+    factor = _factor(settings, packing_factor)
+    after, reason = _divided(settings, factor)
+    wanted, sequences = settings.rows_per_step, after.rows_per_step * factor
     off = sequences / wanted - 1
     notes = []
-    if off:
-        notes.append(
-            f"Neither batch_size {settings.batch_size:,} nor accumulation_steps {settings.accumulation_steps:,} "
-            f"divides by {float(factor):.6g}: a step sees {float(sequences):,.6g} sequences instead of {wanted:,} "
-            f"({float(off):+.2%})."
-        )
+    if abs(off) >= _UNSEEN:
+        seen = f"{float(sequences):,.6g}" if sequences < 10**6 else f"{float(sequences):,.0f}"
+        notes.append(f"A step sees {seen} sequences instead of {wanted:,} ({float(off):+.2%}): {reason}.")
+    elif off:
+        notes.append(f"A step sees {wanted:,} sequences to within 0.01%.")
     if abs(off) > _FAR_OFF:
         notes.append(
             "That is not the effective batch any more: better keep the compute batch, or begin with more rows."
         )
     else:
         notes.append("Betas and learning rate stay: a step is on as many sequences as without packing, or about so.")
-    return _recipe("keep the effective batch", settings, best, factor, notes)
+    return _recipe("keep the effective batch", settings, after, factor, notes)
 
 
-def keep_compute_batch(settings: TrainingSettings, packing_factor: float | PackPlan) -> Recipe:
+def keep_compute_batch(settings: TrainingSettings, packing_factor: float | Fraction | PackPlan) -> Recipe:
     """As many packs in a step as there were rows, so packing_factor times the sequences; betas become β^factor.
 
         betas 0.9, 0.999, factor 2, 7000 steps    ->    betas 0.81, 0.998001, 3500 steps
@@ -199,7 +208,7 @@ def keep_compute_batch(settings: TrainingSettings, packing_factor: float | PackP
 
     Args:
         settings: of the training without packing.
-        packing_factor: sequences per pack, the mean, ≥ 1; or the plan, which knows it exactly.
+        packing_factor: sequences per pack, the mean, from 1 to 2^31 − 1; or the plan, which knows it exactly.
 
     Returns:
         Settings with other betas, and as few steps as see all sequences (rounded up). The learning rate stays: to scale
@@ -207,7 +216,7 @@ def keep_compute_batch(settings: TrainingSettings, packing_factor: float | PackP
         small BERT from random weights, a scaled one did better, and β^factor no better than β (docs/experiments.md).
 
     Raises:
-        SettingError: a packing_factor below 1, or no finite number.
+        SettingError: settings of another type, or a packing_factor that is no number or out of range.
 
     Example:
         >>> recipe = keep_compute_batch(TrainingSettings(32, 0.001, 7000, 700, betas=(0.5, 0.75)), 2)
@@ -216,7 +225,7 @@ def keep_compute_batch(settings: TrainingSettings, packing_factor: float | PackP
 
     Source: arXiv 2107.02027, section 3.3, second remedy, and appendix D.
     """
-    factor = _factor(packing_factor)
+    factor = _factor(settings, packing_factor)
     beta1, beta2 = (beta ** float(factor) for beta in settings.betas)
     notes = [
         f"Betas are raised to the power of {float(factor):.6g}: averages over as many sequences as before. "
@@ -232,7 +241,7 @@ def keep_compute_batch(settings: TrainingSettings, packing_factor: float | PackP
     return _recipe("keep the compute batch", settings, replace(settings, betas=(beta1, beta2)), factor, notes)
 
 
-def recipes(settings: TrainingSettings, packing_factor: float | PackPlan) -> tuple[Recipe, Recipe]:
+def recipes(settings: TrainingSettings, packing_factor: float | Fraction | PackPlan) -> tuple[Recipe, Recipe]:
     """Both recipes: keep the effective batch, keep the compute batch."""
     return keep_effective_batch(settings, packing_factor), keep_compute_batch(settings, packing_factor)
 
@@ -248,19 +257,67 @@ def _recipe(name: str, before: TrainingSettings, after: TrainingSettings, factor
     return Recipe(name, settings, float(sequences), before.rows_per_step, before.total_steps, tuple(notes))
 
 
-def _divided(number: int, factor: Fraction) -> int:
+def _divided(settings: TrainingSettings, factor: Fraction) -> tuple[TrainingSettings, str]:
+    """With fewer rows in a step, as near to so many times fewer as the rule wants; and why not nearer."""
+    batch, accumulation, rows = settings.batch_size, settings.accumulation_steps, settings.rows_per_step / factor
+
+    def off(choice: tuple[int, int]) -> Fraction:
+        return abs(choice[0] * choice[1] - rows)
+
+    nearest = _nearest_product(rows, batch, accumulation)
+    chosen, reason = nearest, ""
+    for choice, kept in (
+        ((batch, _nearest(accumulation / factor)), "batch_size"),
+        ((_nearest(batch / factor), accumulation), "accumulation_steps"),
+    ):
+        if off(choice) <= rows * _NEAR:
+            chosen, reason = choice, f"near enough, and {kept} stays"
+            break
+    if off(chosen) <= off(nearest):
+        reason = "whole numbers come no nearer"
+    return replace(settings, batch_size=chosen[0], accumulation_steps=chosen[1]), reason
+
+
+def _nearest(number: Fraction) -> int:
     """The nearest whole number ≥ 1; of two, the greater."""
-    return max(1, math.floor(number / factor + Fraction(1, 2)))
+    return max(1, math.floor(number + Fraction(1, 2)))
 
 
-def _factor(packing_factor: float | PackPlan) -> Fraction:
+def _nearest_product(rows: Fraction, batch: int, accumulation: int) -> tuple[int, int]:
+    """A batch and an accumulation, at most these, whose product is nearest to rows; of such, the largest batch.
+
+    Of all with one accumulation a only the two batches around rows / a can be nearest. Fewer passes than the least here
+    stay further below rows even with the full batch, and more than the most are further above. Batches likewise.
+    """
+    floor, top = math.floor(rows), math.ceil(rows)
+    passes = range(max(1, floor // batch), min(accumulation, top) + 1)
+    packs = range(max(1, floor // accumulation), min(batch, top) + 1)
+    if len(passes) <= len(packs) or len(packs) > _MOST_TRIED:
+        choices = [(b, a) for a in passes[:_MOST_TRIED] for b in _around(floor // a, batch)]
+    else:
+        choices = [(b, a) for b in packs for a in _around(floor // b, accumulation)]
+    wanted, parts = rows.as_integer_ratio()
+    return min(choices, key=lambda choice: (abs(choice[0] * choice[1] * parts - wanted), -choice[0], -choice[1]))
+
+
+def _around(below: int, most: int) -> tuple[int, int]:
+    """This number and the next, or what is nearest to them from 1 to `most`."""
+    return min(max(below, 1), most), min(below + 1, most)
+
+
+def _factor(settings: TrainingSettings, packing_factor: float | Fraction | PackPlan) -> Fraction:
     """Exactly what the plan has, or what a decimal number says as it is written: 1.1 is 11/10."""
+    if not isinstance(settings, TrainingSettings):
+        raise SettingError(
+            f"settings are TrainingSettings, such as TrainingSettings(32, 0.001, 7000), not {shown(settings)}"
+        )
     if isinstance(packing_factor, PackPlan):
         if not packing_factor.packs:
             raise SettingError("a plan without sequences has no packing factor; give it as a number")
         return Fraction(packing_factor.histogram.n_sequences, packing_factor.packs)
-    if not is_number(packing_factor) or packing_factor < 1:
+    if not is_number(packing_factor) or not 1 <= packing_factor <= _MOST_FACTOR:
         raise SettingError(
-            f"packing_factor is a number from 1 up, the sequences per pack, or a plan; not {shown(packing_factor)}"
+            f"packing_factor is a number from 1 to {_MOST_FACTOR}, the sequences per pack, or a plan; "
+            f"not {shown(packing_factor)}"
         )
-    return Fraction(str(packing_factor))
+    return packing_factor if isinstance(packing_factor, Fraction) else Fraction(str(packing_factor))

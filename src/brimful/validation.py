@@ -86,11 +86,11 @@ def read_only(array: npt.NDArray[np.integer[Any]]) -> IntArray:
     return copy
 
 
-def validate_capacity(value: Any, name: str) -> int:
+def validate_capacity(value: Any, name: str, most: int = 2**31 - 1) -> int:
     """A whole number ≥ 1 that a pack can hold (of tokens, or of sequences), as a Python int.
 
     Raises:
-        LengthError: it is a bool, fractional, not a number, below 1 or 2^31 or more.
+        LengthError: it is a bool, fractional, not a number, below 1 or above `most`.
 
     Example:
         >>> validate_capacity(0, "max_length")
@@ -98,8 +98,8 @@ def validate_capacity(value: Any, name: str) -> int:
         brimful.errors.LengthError: max_length is a whole number from 1 to 2147483647, not 0
     """
     number = _index(value)
-    if number is None or not 1 <= number < 2**31:
-        raise LengthError(f"{name} is a whole number from 1 to {2**31 - 1}, not {shown(value)}")
+    if number is None or not 1 <= number <= most:
+        raise LengthError(f"{name} is a whole number from 1 to {most}, not {shown(value)}")
     return number
 
 
@@ -129,8 +129,8 @@ def aligned(lengths: npt.NDArray[Any], align: int) -> npt.NDArray[Any]:
     return lengths if align == 1 else -(-lengths.astype(np.int64) // align) * align
 
 
-def whole_number(value: Any, name: str) -> int:
-    """A whole number from 0 to 2^63 − 1 as a Python int, or a SettingError.
+def whole_number(value: Any, name: str, most: int = 2**63 - 1) -> int:
+    """A whole number from 0 to `most` as a Python int, or a SettingError.
 
     Example:
         >>> whole_number(-1, "seed")
@@ -138,8 +138,9 @@ def whole_number(value: Any, name: str) -> int:
         brimful.errors.SettingError: seed is a whole number from 0 to 2^63 − 1, not -1
     """
     number = _index(value)
-    if number is None or not 0 <= number < 2**63:
-        raise SettingError(f"{name} is a whole number from 0 to 2^63 − 1, not {shown(value)}")
+    if number is None or not 0 <= number <= most:
+        limit = "2^63 − 1" if most == 2**63 - 1 else str(most)
+        raise SettingError(f"{name} is a whole number from 0 to {limit}, not {shown(value)}")
     return number
 
 

@@ -21,7 +21,7 @@ from experiments.masked_pairs import LABEL, MAX_LENGTH, packed_steps
 from experiments.small_bert import collator, packed_outputs, small_bert, word_losses
 from tests.experiments.planted_pairs import planted
 
-SETTINGS = TrainingSettings(8, 0.02, 130, warmup_steps=10)
+SETTINGS = TrainingSettings(8, 0.02, 130, warmup_steps=10, optimizer="lamb")
 
 
 @pytest.fixture(scope="module")

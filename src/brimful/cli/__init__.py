@@ -33,13 +33,13 @@ for name, command, in_short in (
     ("plan", plan.command, "Decide which lengths share a pack."),
     ("pack", pack.command, "Pack files into a folder of full rows."),
     ("check", check.command, "Check a packed folder, and that it holds what its input held."),
+    ("simulate", simulate.command, "Speed-up over padding, from one device to thousands."),
 ):
     app.command(name, short_help=in_short, epilog=options.INPUT_HELP)(command)
 app.command("verify", short_help="Is packed the same as separate on your model?", epilog=verify.MODEL_HELP)(
     verify.command
 )
 app.command("tune", short_help="Batch, steps and betas under packing.")(tune.command)
-app.command("simulate", short_help="Speed-up over padding, from one device to thousands.")(simulate.command)
 app.command("demo", short_help="The whole path, on a corpus that every Python has.")(demo.command)
 
 

@@ -132,7 +132,7 @@ def _print(
     console.print("\nPacked\n", style="bold")
     plans = compared.plans
     planned = {figures["algorithm"] for figures in plans}
-    console.print(comparison_table(plans, best(plans), left_out=sorted(DATA_ORDER - planned)))
+    printing.print_table(console, comparison_table(plans, best(plans), left_out=sorted(DATA_ORDER - planned)))
     console.print("* best.  gap: above the proven least for that limit.  seconds: planning.", style="dim")
     if reason := explain_collapse(plans, histogram, max_length):
         console.print(f"\n{reason}")

@@ -15,14 +15,26 @@ from brimful.resources import PRIORITIES
 from brimful.validation import validate_capacity, whole_number
 
 
-def capacity(name: str) -> Callable[[str | int], int]:
+def capacity(name: str, most: int = 2**31 - 1) -> Callable[[str | int], int]:
     """A parser of whole numbers that a pack can hold; typer gives it defaults as well."""
-    return lambda text: _number(text, name, validate_capacity)
+    return lambda text: _number(text, name, lambda value, what: validate_capacity(value, what, most))
 
 
-def seed(text: str | int) -> int:
-    """A parser of seeds."""
-    return _number(text, "seed", whole_number)
+def whole(name: str) -> Callable[[str | int], int]:
+    """A parser of whole numbers from 0."""
+    return lambda text: _number(text, name, whole_number)
+
+
+def number(name: str) -> Callable[[str | float], float]:
+    """A parser of numbers; their range is the library's to check."""
+
+    def parsed(text: str | float) -> float:
+        try:
+            return float(text if str(text).isascii() and "_" not in str(text) else "")
+        except ValueError:
+            raise typer.BadParameter(f"{name} is a number, such as 0.5, not {shown(text)}") from None
+
+    return parsed
 
 
 def named_capacity(text: str) -> tuple[str, int]:
@@ -100,6 +112,7 @@ TimeLimit: TypeAlias = Annotated[
     typer.Option(
         "--time-limit",
         metavar="S",
+        parser=number("time_limit"),
         help="Seconds for a plan (pack: of each window), after which optimal, nnlshp and ennlshp give the best so far.",
     ),
 ]

@@ -42,7 +42,9 @@ GroupColumn = Annotated[
 ]
 Seed = Annotated[
     int,
-    typer.Option("--seed", metavar="S", parser=options.seed, help="Which of equally long sequences goes where."),
+    typer.Option(
+        "--seed", metavar="S", parser=options.whole("seed"), help="Which of equally long sequences goes where."
+    ),
 ]
 FileFormat = Annotated[
     str, typer.Option("--format", metavar="FORMAT", help="parquet, or arrow for datasets.load_from_disk.")

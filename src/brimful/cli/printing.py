@@ -9,10 +9,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 if TYPE_CHECKING:
     from brimful.tables.row_rules import Check
+
+
+_WIDEST = 1000
 
 
 class OutputConsole(Console):
@@ -37,6 +42,12 @@ def print_command(console: Console, label: str, command: str) -> None:
     """A line to be copied: it is never wrapped."""
     console.print(f"{label} ", end="", style="dim", soft_wrap=True)
     console.print(command, style="bold", soft_wrap=True)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """A table that is never narrowed: where the terminal is, it breaks its lines, and no digit is lost."""
+    table.width = Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
+    console.print(table, crop=False, no_wrap=True, overflow="ignore")
 
 
 def print_checks(console: Console, checks: Sequence[Check]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -14,13 +15,20 @@ from rich.table import Table
 from rich.text import Text
 
 from brimful.cli import options, printing
-from brimful.errors import SettingError, shown
+from brimful.errors import DataError, PlanError, SettingError, shown
 from brimful.plans import PackPlan
+from brimful.resources.plan_json import FORMAT as RESOURCE_PLAN
 from brimful.tuning import OPTIMIZERS, Recipe, TrainingSettings, recipes
+from brimful.untrusted import read_plan
 
 PackingFactor: TypeAlias = Annotated[
     str,
-    typer.Option("--packing-factor", metavar="P|PLAN.json", help="Sequences per pack, or the plan that says it."),
+    typer.Option(
+        "--packing-factor",
+        metavar="P|PATH",
+        show_default=False,
+        help="Sequences per pack; or what says it: a plan file, or the folder that brimful pack wrote.",
+    ),
 ]
 BatchSize: TypeAlias = Annotated[
     int,
@@ -29,7 +37,7 @@ BatchSize: TypeAlias = Annotated[
         metavar="B",
         parser=options.capacity("batch_size"),
         show_default=False,
-        help="Sequences in a forward pass without packing.",
+        help="Sequences in a forward pass without packing, of one device or of all; packs are then counted likewise.",
     ),
 ]
 AccumulationSteps: TypeAlias = Annotated[
@@ -42,7 +50,14 @@ AccumulationSteps: TypeAlias = Annotated[
     ),
 ]
 LearningRate: TypeAlias = Annotated[
-    float, typer.Option("--learning-rate", metavar="X", show_default=False, help="At its highest.")
+    float,
+    typer.Option(
+        "--learning-rate",
+        metavar="X",
+        parser=options.number("learning_rate"),
+        show_default=False,
+        help="At its highest.",
+    ),
 ]
 TotalSteps: TypeAlias = Annotated[
     int,
@@ -55,7 +70,13 @@ TotalSteps: TypeAlias = Annotated[
     ),
 ]
 WarmupSteps: TypeAlias = Annotated[
-    int, typer.Option("--warmup-steps", metavar="W", help="Those of them in which the learning rate rises.")
+    int,
+    typer.Option(
+        "--warmup-steps",
+        metavar="W",
+        parser=options.whole("warmup_steps"),
+        help="Those of them in which the learning rate rises.",
+    ),
 ]
 Betas: TypeAlias = Annotated[
     str, typer.Option("--betas", metavar="X,X", help="Decay of momentum and of velocity, with a comma between.")
@@ -73,7 +94,7 @@ def command(
     warmup_steps: WarmupSteps = 0,
     accumulation_steps: AccumulationSteps = 1,
     betas: Betas = "0.9,0.999",
-    optimizer: Optimizer = "lamb",
+    optimizer: Optimizer = "adamw",
     json: options.Json = False,
 ) -> Callable[[], int]:
     """Hyperparameters for packed training, from those that worked without packing.
@@ -83,19 +104,20 @@ def command(
     """
 
     def run() -> int:
+        name = optimizer.lower() if optimizer.lower() in OPTIMIZERS else optimizer
         settings = TrainingSettings(
-            batch_size, learning_rate, total_steps, warmup_steps, accumulation_steps, _betas(betas), optimizer
+            batch_size, learning_rate, total_steps, warmup_steps, accumulation_steps, _betas(betas), name
         )
         factor = _factor(packing_factor)
         made = recipes(settings, factor)
-        number = factor.packing_factor if isinstance(factor, PackPlan) else factor
+        number = factor.packing_factor if isinstance(factor, PackPlan) else float(factor)
         if json:
             printing.print_json(_to_json(settings, number, made))
             return 0
         console = printing.output()
         console.print(f"{number:.6g} sequences in a pack", style="bold")
         console.print()
-        console.print(_table(settings, made))
+        printing.print_table(console, _table(settings, made))
         for recipe in made:
             console.print(f"\n{recipe.name[0].upper()}{recipe.name[1:]}", style="bold")
             for note in recipe.notes:
@@ -143,20 +165,45 @@ def _column(settings: TrainingSettings, sequences: float) -> dict[str, str]:
     }
 
 
-def _factor(text: str) -> float | PackPlan:
-    """A number if it reads as one, otherwise the plan in the file of that name."""
+def _factor(text: str) -> float | Fraction | PackPlan:
+    """A number if it reads as one, otherwise what the file or folder of that name says."""
     try:
-        return float(text)
-    except ValueError:
+        return options.number("packing_factor")(text)
+    except typer.BadParameter:
         path = Path(text)
+    if not text.strip() or not path.exists():
+        raise SettingError(
+            "--packing-factor is a number, such as 2.5, a plan file or a folder that brimful pack wrote; "
+            f"there is none named {shown(text)}"
+        )
+    return _from_file(path)
+
+
+def _from_file(path: Path) -> Fraction | PackPlan:
+    """The plan in this file, or what the manifest of this packed folder says."""
+    from brimful.tables.manifest import FORMAT, MANIFEST, Manifest
+
+    path = path / MANIFEST if path.is_dir() else path
     if not path.exists():
-        raise SettingError(f"--packing-factor is a number, such as 2.5, or a plan file; there is no file {shown(text)}")
-    return PackPlan.load(path)
+        raise DataError(f"{path.parent}: there is no {MANIFEST}; give a folder that brimful pack has written")
+    kind = read_plan(path, lambda value: value.get("format") if isinstance(value, dict) else None)
+    if kind == RESOURCE_PLAN:
+        raise PlanError(f"{path}: a plan of resources; give the packing factor that brimful plan printed, as a number")
+    if kind == FORMAT and path.name == MANIFEST:
+        figures = Manifest.load(path.parent).figures
+        sequences, packs = (figures.get(name) for name in ("sequences", "packs"))
+        if type(sequences) is not int or type(packs) is not int or not 0 <= packs <= sequences:
+            raise DataError(f"{path}: figures say how many packs there are, and of at least as many sequences")
+        if packs:
+            return Fraction(sequences, packs)
+    elif (plan := PackPlan.load(path)).packs:
+        return plan
+    raise DataError(f"{path}: holds no sequences, so it has no packing factor; give it as a number")
 
 
 def _betas(text: str) -> tuple[float, float]:
     try:
-        beta1, beta2 = (float(part) for part in text.split(","))
-    except ValueError:
+        beta1, beta2 = map(options.number("beta"), text.split(","))
+    except (ValueError, typer.BadParameter):
         raise SettingError(f"--betas are two numbers with a comma between: 0.9,0.999, not {shown(text)}") from None
     return beta1, beta2

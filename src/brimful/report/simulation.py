@@ -65,9 +65,26 @@ def headline(simulation: Simulation) -> str:
     packing = f"{simulation.speedups['packing'][last]:.2f}"
     start, end = (f"{simulation.speedups['unpadding'][place]:.2f}" for place in (first, last))
     if fewest == most:
-        return f"On {most:,} devices packing is {packing} times as fast as padding, and un-padding {end} times"
+        devices = "1 device" if most == 1 else f"{most:,} devices"
+        return f"On {devices} packing is {packing} times as fast as padding, and un-padding {end} times"
     change = f"stays at {end}" if start == end else f"falls from {start} to {end}"
     return f"From {fewest:,} to {most:,} devices packing stays {packing} times as fast as padding; un-padding {change}"
+
+
+def notes(simulation: Simulation) -> list[str]:
+    """What to know beside the figures: of steps that no epoch fills, of the two kinds of packing, of the grid."""
+    plan, most = simulation.plan, simulation.most_devices
+    found = []
+    if max(simulation.devices) > most:
+        found.append(
+            f"An epoch has {plan.packs:,} packs, so no whole step of {simulation.batch_size:,} on more than {most:,} "
+            f"device{'' if most == 1 else 's'}: what stands there for more is theory."
+        )
+    if "packing_varlen" in shown_methods(simulation):
+        found.append("Packing attends to whole rows and masks; packing, varlen attends within each sequence alone.")
+    if simulation.error >= 0.001:
+        found.append(f"Costs are rounded to a grid: figures may be up to {simulation.error:.1%} too low.")
+    return found
 
 
 def assumptions(simulation: Simulation) -> list[str]:
@@ -94,7 +111,7 @@ def require_drawable(path: Path) -> None:
         SettingError: the ending is not one of FORMATS.
         OutputError: the path exists, or the libraries that draw are not installed.
     """
-    if path.suffix not in FORMATS:
+    if path.suffix.lower() not in FORMATS:
         raise SettingError(f"{path}: a picture ends in one of {', '.join(FORMATS)}, not {path.suffix!r}")
     if path.exists() or path.is_symlink():
         raise OutputError(f"{path}: exists already; choose another output file, or remove this one")
@@ -120,7 +137,7 @@ def draw(simulation: Simulation, path: Path) -> None:
         raise OutputError(f"{path}: cannot be written ({fault.strerror or fault})") from None
     try:
         with file:
-            file.write(_rendered(picture(simulation), path.suffix))
+            file.write(_rendered(picture(simulation), path.suffix.lower()))
     except BaseException:
         path.unlink()
         raise
@@ -158,7 +175,7 @@ def picture(simulation: Simulation) -> alt.LayerChart:
         "speedup:Q",
         title="times as fast as padding",
         scale=alt.Scale(domain=[bottom, top], nice=False, zero=False),
-        axis=alt.Axis(format=".1f", tickCount=7),
+        axis=alt.Axis(format=".1f" if top - bottom > 0.7 else ".2f", tickCount=7),
     )
     base = alt.Chart(alt.InlineData(values=points)).encode(x=x, y=y, color=colour)
     lines = [

@@ -7,7 +7,7 @@ expectations, exact or with a bound on their error, not averages of random runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,8 +22,8 @@ __all__ = ["DEVICES", "METHODS", "CostModel", "Simulation", "simulate"]
 DEVICES = tuple(2**power for power in range(12))
 """1, 2, 4 … 2048 devices, as in the paper's figure 5."""
 
-_MOST_DEVICES = 2**20
-_MOST_ROWS = 2**13
+MOST_DEVICES = 2**20
+MOST_ROWS = 2**13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,8 @@ class Simulation:
         costs: what was assumed.
         mega_batch_mult: steps that length grouping sorts together at most.
         speedups: for each method, in the order of METHODS, one for each number of devices.
-        error: by how much any speed-up may be off at most, as a share of itself: what rounding costs to a grid does.
+        error: by how much any speed-up may be too low at most, as a share of itself: what a grid of costs does. Beside
+            it only how many shapes length grouping has to compile is an estimate.
     """
 
     plan: PackPlan
@@ -48,6 +49,11 @@ class Simulation:
     speedups: Mapping[str, tuple[float, ...]]
     error: float
 
+    @property
+    def most_devices(self) -> int:
+        """The most devices for which an epoch has a whole step of packs; figures for more are in theory only."""
+        return self.plan.packs // self.batch_size
+
     def figures(self) -> dict[str, Any]:
         """All of it under standard names, ready for JSON."""
         return {
@@ -56,6 +62,7 @@ class Simulation:
             "mega_batch_mult": self.mega_batch_mult,
             "costs": asdict(self.costs),
             "devices": list(self.devices),
+            "most_devices": self.most_devices,
             "speedups": {method: list(speedups) for method, speedups in self.speedups.items()},
             "error": self.error,
             "speedup_limit": self.plan.histogram.speedup_limit(self.plan.max_length),
@@ -100,7 +107,7 @@ def simulate(
 
     Raises:
         LengthError: a plan of no sequences; devices, batch_size or mega_batch_mult out of range or no whole numbers.
-        SettingError: no devices.
+        SettingError: no devices; a plan or costs that are something else.
 
     Example: two lengths, so that it can be done by hand; see the drawing above.
         >>> import brimful
@@ -115,14 +122,18 @@ def simulate(
     tens of microseconds for each distinct length and number of devices.
     Source: arXiv 2107.02027, section 4.4 and figure 5.
     """
+    if not isinstance(plan, PackPlan):
+        raise SettingError(f"a plan is what brimful.plan gives, not {shown(plan)}")
+    if not isinstance(costs, CostModel | None):
+        raise SettingError(f"costs are a CostModel, such as CostModel(quadratic_share=0.1), not {shown(costs)}")
     if not plan.packs:
-        raise LengthError("a plan without sequences has nothing to train on; plan some first")
-    numbers = tuple(_up_to(each, "the number of devices", _MOST_DEVICES) for each in devices)
-    if not numbers:
-        raise SettingError(f"devices are one number or more, such as 1, 8, 64, not {shown(devices)}")
+        raise LengthError("there are no sequences, so there is nothing to train on")
+    if not isinstance(devices, Iterable) or not (devices := tuple(devices)):
+        raise SettingError(f"devices are one number or more, such as [1, 8, 64], not {shown(devices)}")
+    numbers = tuple(validate_capacity(each, "the number of devices", MOST_DEVICES) for each in devices)
     training = Training(
         plan,
-        _up_to(batch_size, "batch_size", _MOST_ROWS),
+        validate_capacity(batch_size, "batch_size", MOST_ROWS),
         numbers,
         CostModel() if costs is None else costs,
         validate_capacity(mega_batch_mult, "mega_batch_mult"),
@@ -135,10 +146,3 @@ def simulate(
     }
     error = max(each.error for each in times.values())
     return Simulation(plan, training.batch_size, numbers, training.costs, training.mega_batch_mult, speedups, error)
-
-
-def _up_to(value: int, name: str, most: int) -> int:
-    number = validate_capacity(value, name)
-    if number > most:
-        raise LengthError(f"{name} is at most {most:,} here, not {number:,}")
-    return number

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from brimful.errors import SettingError, shown
 from brimful.validation import is_number
 
+_MOST = 10**9
+
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -35,7 +37,7 @@ class CostModel:
             divide by the epochs.
 
     Raises:
-        SettingError: a share that is no number from 0 to 1, another that is no finite number ≥ 0.
+        SettingError: a quadratic_share that is no number from 0 to 1, another that is none from 0 to 10^9.
 
     Example:
         >>> CostModel(quadratic_share=0.25).of_lengths(np.array([256, 512]), max_length=512)
@@ -53,12 +55,10 @@ class CostModel:
 
     def __post_init__(self) -> None:
         for part in fields(self):
-            value = getattr(self, part.name)
-            if not is_number(value) or value < 0:
-                raise SettingError(f"{part.name} is a number from 0 up, such as 0.05, not {shown(value)}")
+            value, most = getattr(self, part.name), 1 if part.name == "quadratic_share" else _MOST
+            if not is_number(value) or not 0 <= value <= most:
+                raise SettingError(f"{part.name} is a number from 0 to {most:,}, such as 0.05, not {shown(value)}")
             object.__setattr__(self, part.name, float(value))
-        if self.quadratic_share > 1:
-            raise SettingError(f"quadratic_share is a share from 0 to 1, not {self.quadratic_share}")
 
     def of_lengths(self, lengths: npt.NDArray[np.integer[Any]], max_length: int) -> FloatArray:
         """(lengths,) what a sequence of each length costs, as a share of a row of max_length."""

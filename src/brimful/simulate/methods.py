@@ -186,7 +186,7 @@ def _waiting(training: Training, batch: BatchCost, overhead: float, least: float
     size = training.batch_size
     steps = (batch.slowest_of(devices) / size * (1 + overhead) for devices in training.devices)
     times = tuple((step + training.costs.step_overhead) / sequences_per_row for step in steps)
-    return Times(times, batch.error / (size * least))
+    return Times(times, batch.error(max(training.devices)) / (size * least))
 
 
 def _longer(training: Training) -> IntArray:

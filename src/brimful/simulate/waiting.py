@@ -10,7 +10,8 @@ import numpy as np
 from brimful.simulate.costs import FloatArray
 
 _FINEST = 2**14  # cells for the cost of a row, where no grid is exact
-_MOST_CELLS = 2**21  # for a batch
+_MOST_CELLS = 2**22  # for a batch
+_NOISE = 2.0**-48  # of a Fourier transform: chances below are nothing
 _SIGMAS = 8  # beyond so many standard deviations a binomial has nothing left that a float would show
 
 
@@ -21,21 +22,28 @@ class BatchCost:
     Args:
         tail: (cells,) how likely it is to need more than k · cell, for k = 0, 1, 2 …; 0 from the last on.
         cell: the width of the grid, in the unit of the costs.
-        error: what rounding to the grid may have added or taken at most, in the same unit; 0 but for floating point
+        spread: what moving costs to the grid adds to a batch is sub-Gaussian with this deviation, in the same unit; 0
             where all costs lie on it.
     """
 
     tail: FloatArray
     cell: float
-    error: float
+    spread: float
 
     def slowest_of(self, devices: int) -> float:
         """The expected maximum over so many devices, each with a batch of its own: Σ 1 − (1 − tail)^devices.
 
-        Off by `error` at most: batches that are all moved by so much move their maximum by no more.
+        Never less than without the grid, but for floating point, and by `error` more at most.
         """
         with np.errstate(divide="ignore"):  # a certain excess: log 0, and 1 − 0
             return float(-np.expm1(devices * np.log1p(-self.tail)).sum()) * self.cell
+
+    def error(self, devices: int) -> float:
+        """By how much `slowest_of` may be too high: the expected maximum of what the grid adds, which is 0 on average.
+
+        Source: the maximum of n sub-Gaussian variables of deviation σ is at most σ √(2 ln n) on average.
+        """
+        return self.spread * math.sqrt(2 * math.log(devices))
 
 
 def batch_cost(costs: FloatArray, shares: FloatArray, batch_size: int, cells: int | None = None) -> BatchCost:
@@ -43,8 +51,10 @@ def batch_cost(costs: FloatArray, shares: FloatArray, batch_size: int, cells: in
 
         costs 1/2 or 1, equally likely, batch of 2    ->    1, 3/2, 3/2 or 2: more than 1 three times in four
 
+    A cost between two points of the grid goes to both, in shares that keep its mean.
+
     Args:
-        costs: (kinds,) from 0 to 1.
+        costs: (kinds,) from 0 to 1, one at least above 0.
         shares: (kinds,) how likely each is, 1 together.
         batch_size: draws, ≥ 1.
         cells: the grid divides 1 into so many, if that is quick; None for a fine one.
@@ -56,18 +66,26 @@ def batch_cost(costs: FloatArray, shares: FloatArray, batch_size: int, cells: in
         >>> [round(cost.slowest_of(devices), 6) for devices in (1, 2)]  # of 2: 1/16 · 1 + 8/16 · 3/2 + 7/16 · 2
         [1.5, 1.6875]
 
-    Cost: two Fourier transforms of batch_size × cells numbers, at most two million: half a second then.
+    Cost: two Fourier transforms of as many numbers as the costliest batch has cells, at most four million: a second
+    then.
     """
-    cells = max(1, min(cells or _FINEST, _MOST_CELLS // batch_size))
-    places = np.rint(costs * cells).astype(np.int64)
-    error = batch_size * float(np.abs(costs - places / cells).max())
-    one = np.bincount(places, weights=shares, minlength=cells + 1)
-    size = batch_size * cells + 1
-    quick = 1 << (size - 1).bit_length()  # zeros up to a power of two: a transform of any other size is slower
-    spectrum = np.fft.rfft(one, quick) ** batch_size
-    chances = np.maximum(np.fft.irfft(spectrum, quick)[:size], 0.0)
-    at_least = np.minimum(np.cumsum(chances[::-1])[::-1], 1.0)
-    return BatchCost(np.append(at_least[1:], 0.0), 1 / cells, error)
+    cells = max(1, min(cells or _FINEST, int(_MOST_CELLS / (batch_size * costs.max()))))
+    scaled = costs * cells
+    nearest = np.rint(scaled)
+    places = np.where(np.isclose(scaled, nearest, rtol=1e-12, atol=0), nearest, scaled)
+    below = np.floor(places).astype(np.int64)
+    above = places - below  # the share that goes one cell up
+    one = np.bincount(below, shares * (1 - above), below.max() + 2) + np.bincount(below + 1, shares * above)
+    lowest, highest = (int(edge) * batch_size for edge in np.flatnonzero(one)[[0, -1]])
+    quick = 1 << highest.bit_length()  # zeros up to a power of two: a transform of any other size is slower
+    chances = np.fft.irfft(np.fft.rfft(one, quick) ** batch_size, quick)[: highest + 1]
+    chances[:lowest] = 0.0
+    chances[chances < _NOISE] = 0.0
+    tail = np.append(np.minimum(np.cumsum(chances[::-1])[::-1][1:] / chances.sum(), 1.0), 0.0)
+    tail[:lowest] = 1.0
+    # An addition of mean 0 within one cell has the deviation cell / 2 at most, in Hoeffding's sense.
+    spread = math.sqrt(batch_size) / (2 * cells) if above.any() else 0.0
+    return BatchCost(tail, 1 / cells, spread)
 
 
 def slowest_of(costs: FloatArray, shares: FloatArray, devices: int) -> float:
