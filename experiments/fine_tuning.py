@@ -7,7 +7,7 @@ goes into docs/experiments.md, the figures into docs/fine_tuning.json and the pi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,7 @@ from experiments.corpora import documents, split, unseen
 from experiments.dictionary_tasks import Tasks, answer_questions, tasks, tell_subjects
 from experiments.fine_tuning_report import NONE, PACKED, PRETRAININGS, UNPACKED, section
 from experiments.masked_pairs import (
-    FULL,
     MAX_LENGTH,
-    QUICK,
     Batch,
     PretrainingData,
     packed_steps,
@@ -42,6 +40,7 @@ from experiments.small_bert import (
 )
 
 ROWS, LEARNING_RATE = 32, 0.01
+CORPUS = "dictionary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,7 @@ class Size:
     """How much is trained.
 
     Args:
-        documents: for each corpus, the most documents to pre-train on.
-        entries: documents of the dictionary that the tasks are made of.
+        documents: the most entries of the dictionary to pre-train on, and to make both tasks of.
         steps: of pre-training without packing, of 32 rows.
         question_steps, subject_steps: of fine-tuning, of 16 packs.
         most: sequences to learn from, of each task.
@@ -58,8 +56,7 @@ class Size:
         seeds: how many, from 0.
     """
 
-    documents: Mapping[str, int]
-    entries: int
+    documents: int
     steps: int
     question_steps: int
     subject_steps: int
@@ -68,8 +65,8 @@ class Size:
     seeds: int
 
 
-SIZE = Size(FULL, 40_000, steps=1500, question_steps=600, subject_steps=300, most=16_000, test=1000, seeds=5)
-QUICK_SIZE = Size(QUICK, 3000, steps=30, question_steps=20, subject_steps=20, most=1000, test=100, seeds=2)
+SIZE = Size(40_000, steps=1500, question_steps=1000, subject_steps=300, most=16_000, test=1000, seeds=5)
+QUICK_SIZE = Size(3000, steps=30, question_steps=20, subject_steps=20, most=1000, test=100, seeds=2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,12 +108,12 @@ def feed(run: Run, model: Any) -> tuple[Callable[[Any, Batch], Losses], Iterator
 
 def compute(size: Size) -> Figures:
     """Train everything; the figures of docs/fine_tuning.json."""
-    data = pretraining_data(size.documents, held_out=400)
+    data = pretraining_data({CORPUS: size.documents}, held_out=400)
     plan = brimful.plan(data.lengths, MAX_LENGTH)
     before = TrainingSettings(ROWS, LEARNING_RATE, size.steps, warmup_steps=size.steps // 10, optimizer="lamb")
     settings = {UNPACKED: before, PACKED: keep_effective_batch(before, plan).settings, NONE: before}
-    train_on, held_out = split(documents("dictionary"))
-    made = tasks(train_on[: size.entries], unseen(held_out, train_on), data.numbers, size.most, size.test)
+    train_on, held_out = split(documents(CORPUS))
+    made = tasks(train_on[: size.documents], unseen(held_out, train_on), data.numbers, size.most, size.test)
     runs = [
         Run(name, settings[name], data, plan, made, size, seed) for seed in range(size.seeds) for name in PRETRAININGS
     ]

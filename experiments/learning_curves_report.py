@@ -80,9 +80,10 @@ def _table(figures: Figures, curves: Curves) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for name, settings in figures["settings"].items():
         sequences = curves[name][0][-1]["sequences"] / settings["total_steps"]
+        rows = f"about {sequences / figures['plan']['packing_factor']:.0f}" if name == SAME else settings["batch_size"]
         above = "" if name == UNPACKED else excess(curves, name).text(4, "+")
         yield (
-            f"| {name} | {settings['batch_size']} | {sequences:.1f} | {settings['total_steps']:,} "
+            f"| {name} | {rows} | {sequences:.1f} | {settings['total_steps']:,} "
             f"| {', '.join(f'{beta:.4g}' for beta in settings['betas'])} | {settings['learning_rate']:.4g} "
             f"| {estimate(last(curves[name], 'word_loss')).mean:.4f} | {above} "
             f"| {estimate(last(curves[name], 'pair_accuracy')).mean:.1%} |"

@@ -1,6 +1,7 @@
 """Hyperparameters under packing: the theorem, the arithmetic of both recipes, and real optimizers that obey them."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -257,7 +258,8 @@ def test_adamw_is_what_most_train_with():
 
 
 def test_betas_may_be_an_array():
-    betas = TrainingSettings(1, 0.001, 10, betas=np.array([0.5, 0.75])).betas
+    array: Any = np.array([0.5, 0.75])
+    betas = TrainingSettings(1, 0.001, 10, betas=array).betas
     assert betas == (0.5, 0.75)
     assert [type(beta) for beta in betas] == [float, float]
 

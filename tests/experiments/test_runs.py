@@ -10,9 +10,7 @@ LEARNING = learning_curves.Size(DOCUMENTS, steps=10, seeds=2, points=5, held_out
 SIZES = {
     learning_curves: LEARNING,
     ablations: LEARNING,
-    fine_tuning: fine_tuning.Size(
-        DOCUMENTS, 600, steps=8, question_steps=3, subject_steps=3, most=200, test=30, seeds=2
-    ),
+    fine_tuning: fine_tuning.Size(600, steps=8, question_steps=3, subject_steps=3, most=200, test=30, seeds=2),
 }
 
 
