@@ -234,7 +234,7 @@ def section(results: dict[str, Any]) -> list[str]:
         *lines,
         "",
         f"Beside the paper, which trained BERT large on IPUs: overheads there are below 5 %, those of packs here "
-        f"{least:.0%} to {most:.0%}. Of nnlshp at 3 it says 99.75 % and 1.913 times as fast; here it is "
+        f"{least:.1%} to {most:.1%}. Of nnlshp at 3 it says 99.75 % and 1.913 times as fast; here it is "
         f"{nnlshp['efficiency']:.2%}, and {nnlshp['median']:.3f} times on the sample, of a factor of "
         f"{nnlshp['sample_factor']:.3f} there. Of greedy packing it says 1.566 times as fast; here "
         f"{greedy['median']:.3f}, of a factor of {greedy['factor']:.3f}. `sort`, slower than none there, is "
@@ -248,7 +248,7 @@ def headline(results: dict[str, Any]) -> str:
     least, most = _overheads(results)
     return (
         f"Optimal packs train {optimal['median']:.2f} times as fast as padding;\n"
-        f"the overhead of mask, positions and unpacking is {least:.0%} to {most:.0%}"
+        f"the overhead of mask, positions and unpacking is {least:.1%} to {most:.1%}"
     )
 
 
