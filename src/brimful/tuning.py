@@ -195,7 +195,8 @@ def keep_effective_batch(settings: TrainingSettings, packing_factor: float | Fra
             "That is not the effective batch any more: better keep the compute batch, or begin with more rows."
         )
     else:
-        notes.append("Betas and learning rate stay: a step is on as many sequences as without packing, or about so.")
+        about = "about as many" if abs(off) >= _UNSEEN else "as many"
+        notes.append(f"Betas and learning rate stay: a step is on {about} sequences as without packing.")
     return _recipe("keep the effective batch", settings, after, factor, notes)
 
 
