@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from brimful.checks import Check
 from brimful.cli.corpus import Corpus
-from brimful.tables.row_rules import Check
 from tests.cli.conftest import FIGURES
 
 

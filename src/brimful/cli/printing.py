@@ -6,16 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from brimful.tables.row_rules import Check
-
+from brimful.checks import Check
 
 _WIDEST = 1000
 

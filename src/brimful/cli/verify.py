@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -96,7 +96,7 @@ def command(
 def _print(console: Console, name: str, report: VerifyReport) -> None:
     console.print(name, style="bold", soft_wrap=True)
     console.print(f"  {report.verdict()}", style="green" if report.passed else "bold red", soft_wrap=True)
-    printing.print_checks(console, cast(Any, report.checks))
+    printing.print_checks(console, report.checks)
     for line in (*report.examples(), *report.explained()):
         console.print(f"  {line}", soft_wrap=True)
     for note in report.notes:

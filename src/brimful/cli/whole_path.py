@@ -13,10 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from brimful.checks import Check
 from brimful.cli.corpus import Corpus, standard_library_docstrings
 from brimful.errors import DataError, OutputError
 from brimful.tables.batches import Source
-from brimful.tables.check import Check, check_packed
+from brimful.tables.check import check_packed
 from brimful.tables.columns import SEQ_LENGTHS
 from brimful.tables.manifest import MANIFEST, Manifest
 from brimful.tables.output import complete_or_nothing, pack_to_folder

@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from brimful.checks import Check
 from brimful.errors import BrimfulError, DataError, shown
 from brimful.overflow import Ledger
 from brimful.plans import PackPlan, packing_figures
 from brimful.tables.batches import Source
 from brimful.tables.manifest import MANIFEST, Manifest, Shard
 from brimful.tables.report import bound_of
-from brimful.tables.row_rules import RULES, Check, Found, check_rows, wrong_columns
+from brimful.tables.row_rules import RULES, Found, check_rows, wrong_columns
 from brimful.tables.settings import PackSettings
 from brimful.tables.sources import open_source
 
-__all__ = ["Check", "check_packed", "open_shard"]
+__all__ = ["check_packed", "open_shard"]
 
 
 def check_packed(folder: str | Path) -> list[Check]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from brimful.checks import Check
 from brimful.lengths import LengthHistogram
 from brimful.tables.columns import SEQ_LENGTHS
 from brimful.tables.settings import PackSettings
@@ -18,15 +19,6 @@ from brimful.tables.types import is_list, tells_apart
 from brimful.validation import IntArray, aligned
 
 RULES = ("boundaries", "max_length", "max_sequences", "nothing empty", "kept columns", "no nulls")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One promise, whether it holds, and in words what was found."""
-
-    name: str
-    passed: bool
-    detail: str
 
 
 @dataclass(slots=True)

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from brimful.checks import Check
 from brimful.errors import BrimfulError, CapacityError, DataError
 from brimful.overflow import Ledger
 from brimful.tables.batches import Source
-from brimful.tables.check import Check, open_shard
+from brimful.tables.check import open_shard
 from brimful.tables.columns import SEQ_LENGTHS, Columns
 from brimful.tables.manifest import Manifest
 from brimful.tables.row_rules import Found, check_rows, unit_starts, wrong_columns

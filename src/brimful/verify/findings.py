@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from brimful.checks import Check
 from brimful.verify.equality import Comparison
 from brimful.verify.isolation import Isolation
-from brimful.verify.report import Check, Diagnosis, Leak, VerifyReport
+from brimful.verify.report import Diagnosis, Leak, VerifyReport
 
 
 @dataclass(slots=True)

@@ -6,14 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One promise, whether it holds, and in words what was found."""
-
-    name: str
-    passed: bool
-    detail: str
+from brimful.checks import Check
 
 
 @dataclass(frozen=True, slots=True)
