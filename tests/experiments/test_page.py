@@ -12,7 +12,7 @@ from experiments import page
 from experiments.commands import command, wrapped
 from experiments.page import DOCS, PAGE, machine, publish, put_section
 
-EXPERIMENTS = ("realized_table1", "other_domains", "learning_curves", "ablations")
+EXPERIMENTS = ("realized_table1", "other_domains", "learning_curves", "ablations", "fine_tuning")
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
