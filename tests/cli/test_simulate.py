@@ -69,6 +69,8 @@ def test_files_are_read_as_plan_reads_them(run, files, tmp_path):
     assert said["speedups"] == same["speedups"]
     assert said["devices"] == same["devices"] == [1, 2]
     assert said["ledger"]["rows_split"] == 1
+    in_order = run("simulate", files["parquet"], "--max-length", 64, "--algorithm", "next_fit", "--json").json
+    assert in_order["plan"]["algorithm"] == "next_fit"
     dropped = run(
         "simulate", "--histogram", files["histogram"], "--max-length", 32, "--overflow", "drop", "--json"
     ).json

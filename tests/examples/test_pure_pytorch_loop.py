@@ -5,10 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("torch")
-
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pure_pytorch_loop.py"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,7 +122,6 @@ def test_a_ragged_batch_is_one_row_with_one_tail(data, pad_to, align):
 @given(packed_rows())
 def test_a_ragged_batch_is_that_of_transformers(rows):
     """Key by key what DataCollatorWithFlattening makes of the same sequences, where there is no padding."""
-    transformers = pytest.importorskip("transformers")
     sequences = []
     for row in rows:
         tokens = iter(row["input_ids"])

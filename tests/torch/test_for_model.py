@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 
 from brimful import SettingError
 from brimful.torch import PackedCollator
-
-transformers = pytest.importorskip("transformers")
 
 TINY = {
     "hidden_size": 16,

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,6 +19,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import ConcatDataset, DataLoader, Dataset
+from torchdata import stateful_dataloader as stateful
+from transformers import trainer_pt_utils as peers
 
 import brimful
 from brimful import CapacityError, DataError, LengthError, SettingError
@@ -301,7 +304,6 @@ def test_states_of_others_are_refused(kind):
 )
 def test_with_torchdata(name, num_workers):
     """A loader that is saved anywhere and goes on in another process of training, twice, across epochs."""
-    stateful = pytest.importorskip("torchdata.stateful_dataloader")
     kind, lengths = KINDS[name], some_lengths(41)
     dataset = list(range(kind.indices(lengths)))
 
@@ -390,7 +392,6 @@ def test_the_described_order_index_for_index(world, lengths, batch_size, mult, r
 @pytest.mark.parametrize("batch_size", [1, 4, 16])
 def test_as_transformers_samples(n, batch_size):
     """Pass after pass, from one generator each."""
-    peers = pytest.importorskip("transformers.trainer_pt_utils")
     lengths = some_lengths(n)
     one, other = (torch.Generator().manual_seed(5) for _ in range(2))
     theirs = peers.LengthGroupedSampler(batch_size, lengths=lengths, generator=one)
@@ -467,7 +468,6 @@ def test_lengths_in_every_form(form):
 
 
 def test_lengths_of_hugging_face_datasets():
-    datasets = pytest.importorskip("datasets")
     lengths = [5, 3, 9, 2]
     rows = {"input_ids": [[1] * length for length in lengths]}
     dataset = datasets.Dataset.from_dict({**rows, "length": lengths})

@@ -14,6 +14,7 @@ import pyarrow as pa
 from brimful.errors import DataError
 from brimful.lengths import LengthHistogram, require_fit
 from brimful.overflow import Ledger, OverflowPolicy, overflow_error
+from brimful.planning import DATA_ORDER
 from brimful.tables.batches import Source
 from brimful.tables.columns import choose_columns
 from brimful.tables.rows import read_rows
@@ -42,6 +43,10 @@ class Measured:
     histogram: LengthHistogram
     ledger: Ledger
     lengths: npt.NDArray[np.integer[Any]] | None
+
+    def to_plan(self, algorithm: str) -> LengthHistogram | npt.NDArray[np.integer[Any]]:
+        """What an algorithm plans: lengths in data order if it packs in that and they are known, or the histogram."""
+        return self.lengths if algorithm in DATA_ORDER and self.lengths is not None else self.histogram
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,7 @@ def command(
 
         policy = OverflowPolicy(cast(Overflow, overflow), row_slots, min_fragment)
         require_algorithm(algorithm)
-        in_order = algorithm in DATA_ORDER
-        if in_order and histogram is not None:
+        if algorithm in DATA_ORDER and histogram is not None:
             raise LengthError(
                 f"{algorithm} packs in data order, which a histogram does not have; give it input files, "
                 "or choose another algorithm"
@@ -80,9 +79,10 @@ def command(
         given = InputOptions(tuple(inputs or ()), histogram, token_column, text_column, tokenizer)
         with printing.row_progress("reading lengths", None) as progress:
             measured = measure(given, policy, progress)
-        data = measured.lengths if in_order and measured.lengths is not None else measured.histogram
         with printing.status("planning"):
-            made = plan(data, row_slots, max_sequences, algorithm, align=align, time_limit=time_limit)
+            made = plan(
+                measured.to_plan(algorithm), row_slots, max_sequences, algorithm, align=align, time_limit=time_limit
+            )
         if output is not None:
             write_plan(made, output)
         if json:

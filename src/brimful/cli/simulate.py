@@ -134,7 +134,7 @@ def command(
         if not measured.histogram.n_sequences:
             raise LengthError(f"{measured.name}: there are no sequences, so there is nothing to train on")
         with printing.status("planning") as now:
-            made = plan(measured.histogram, max_length, max_sequences, algorithm)
+            made = plan(measured.to_plan(algorithm), max_length, max_sequences, algorithm)
             now("simulating")
             result = simulate(made, numbers, batch_size, costs, mega_batch_mult=mega_batch_mult)
         if output is not None:
